@@ -1,0 +1,1 @@
+"""Producers: the only copy of the exactly-once rule."""

@@ -1,0 +1,1 @@
+"""Streams: what they hold, what may happen to them, and what follows."""

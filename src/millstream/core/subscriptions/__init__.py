@@ -1,0 +1,1 @@
+"""Subscriptions: durable cursors that wake workers, by webhook or by pull-wake."""

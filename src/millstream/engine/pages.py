@@ -1,0 +1,140 @@
+"""Read a range of messages: from memory where they are hot, from the log where they are not.
+
+A page is planned on the event loop without I/O; what lies on disk is then fetched by a worker
+thread. Extents are immutable, so nothing can change between the two.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+from millstream.core.events import Appended
+from millstream.engine.extents import unpack_place
+from millstream.format.events import decode_event
+from millstream.format.frame import Frame, decode_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.engine.tails import Chunk, Tail
+
+
+class Page(NamedTuple):
+    """Messages behind a position, up to position ``end``; ``parts`` are their bytes in order."""
+
+    parts: list[bytes]
+    end: int
+
+
+class Piece(NamedTuple):
+    """A part of one append: messages (start, stop], hot or still to be fetched."""
+
+    stream_id: int
+    first: int
+    end: int
+    start: int
+    stop: int
+    chunk: Chunk | None
+    place: int
+    frame_bytes: int
+
+
+class Plan(NamedTuple):
+    """What a page consists of."""
+
+    pieces: list[Piece]
+    end: int
+    is_hot: bool
+
+
+def plan(tail: Tail, index: int, bytes_max: int, count_max: int) -> Plan:
+    """Choose the appends that make up the page behind ``index``; always at least one."""
+    pieces: list[Piece] = []
+    size = 0
+    is_hot = True
+    limit_count = index + count_max
+    for owner, until in _owners(tail, index):
+        until = min(until, limit_count)
+        number = owner.extents.holding(index)
+        while index < until and size < bytes_max:
+            extent = owner.extents.row(number)
+            chunk = owner.hot_chunk(number)
+            is_hot = is_hot and chunk is not None
+            stop = min(extent.end, until)
+            pieces.append(
+                Piece(
+                    owner.stream_id,
+                    extent.first,
+                    extent.end,
+                    index,
+                    stop,
+                    chunk,
+                    extent.place,
+                    extent.frame_bytes,
+                )
+            )
+            size += extent.frame_bytes
+            index = stop
+            number += 1
+        if index >= limit_count or size >= bytes_max:
+            break
+    return Plan(pieces, index, is_hot)
+
+
+def _owners(tail: Tail, index: int) -> list[tuple[Tail, int]]:
+    """Return who holds what behind ``index``: sources first, each up to where its fork began."""
+    owners = [(tail, tail.index)]
+    while index < tail.extents.base and tail.source is not None:
+        until, tail = tail.extents.base, tail.source
+        owners.append((tail, until))
+    owners.reverse()
+    return owners
+
+
+def assemble(found: Plan, *, is_json: bool) -> Page:
+    """Cut the chosen messages out of their appends; every piece must have its chunk by now."""
+    parts = [_cut(piece, is_json=is_json) for piece in found.pieces]
+    return Page(parts, found.end)
+
+
+def fetch(found: Plan, read: Callable[[int, int, int], bytes]) -> Plan:
+    """Fill in what is not in memory, with ``read(ordinal, position, length)``. Blocks."""
+    pieces = [
+        piece if piece.chunk is not None else piece._replace(chunk=_load(piece, read))
+        for piece in found.pieces
+    ]
+    return found._replace(pieces=pieces, is_hot=True)
+
+
+def _load(piece: Piece, read: Callable[[int, int, int], bytes]) -> Chunk:
+    ordinal, position = unpack_place(piece.place)
+    raw = read(ordinal, position, piece.frame_bytes)
+    frame = decode_frame(raw)
+    for span in frame.spans if isinstance(frame, Frame) else ():
+        event = decode_event(raw[span.meta_at : span.meta_at + span.meta_length])
+        if (
+            isinstance(event, Appended)
+            and event.stream_id == piece.stream_id
+            and event.index == piece.first
+        ):
+            data = raw[span.data_at : span.data_at + span.data_length]
+            return (data, event.lengths) if event.lengths else data
+    message = f"the frame at {ordinal}:{position} holds no message of stream {piece.stream_id}"
+    raise LookupError(message)
+
+
+def _cut(piece: Piece, *, is_json: bool) -> bytes:
+    chunk = piece.chunk
+    assert chunk is not None
+    if isinstance(chunk, bytes):
+        return chunk
+    data, packed = chunk
+    if piece.start == piece.first and piece.stop == piece.end:
+        return data
+    lengths = array("I", packed)
+    gap = 1 if is_json else 0
+    skip = piece.start - piece.first
+    take = lengths[skip : skip + piece.stop - piece.start]
+    begin = sum(lengths[:skip]) + skip * gap
+    return data[begin : begin + sum(take) + (len(take) - 1) * gap]

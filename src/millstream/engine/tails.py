@@ -1,0 +1,201 @@
+"""Streams as readers may see them: everything durable, nothing more.
+
+The machine runs ahead of the disk; these views follow it. They are fed each event once its frame
+is synced, so a reader can never learn of something that a crash could take back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.core import media
+from millstream.core.offsets import Position, format_offset
+from millstream.core.streams.state import Life, deadline_of
+from millstream.engine.extents import Extents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.core.events import Appended, StreamCreated
+    from millstream.core.streams.state import Stream
+
+Chunk = bytes | tuple[bytes, bytes]
+"""The bytes of one append; with the lengths of its messages when there are several."""
+
+_TRIM_AT = 64
+
+
+def _weight(chunk: Chunk | None) -> int:
+    if chunk is None:
+        return 0
+    return len(chunk) if isinstance(chunk, bytes) else len(chunk[0])
+
+
+class Tail:
+    """One stream as readers see it."""
+
+    __slots__ = (
+        "content_type",
+        "created_ms",
+        "deadline_ms",
+        "expires_at_ms",
+        "extents",
+        "hot",
+        "hot_from",
+        "hot_gone",
+        "index",
+        "is_closed",
+        "is_json",
+        "is_removed",
+        "life",
+        "live_event",
+        "path",
+        "source",
+        "stored_bytes",
+        "stream_id",
+        "time_ms",
+        "ttl_s",
+        "watchers",
+    )
+
+    def __init__(self, event: StreamCreated, source: Tail | None) -> None:
+        """Begin with an empty stream, or with a fork at its fork point."""
+        fork = event.fork
+        self.stream_id = event.stream_id
+        self.path = event.path
+        self.content_type = event.content_type
+        self.is_json = media.is_json(event.content_type)
+        self.created_ms = event.created_ms
+        self.ttl_s = event.ttl_s
+        self.expires_at_ms = event.expires_at_ms
+        self.deadline_ms = deadline_of(event.ttl_s, event.expires_at_ms, event.created_ms)
+        self.source = source
+        self.index = fork.base_index if fork else 0
+        self.time_ms = fork.base_time_ms if fork else 0
+        self.extents = Extents(self.index)
+        self.stored_bytes = 0
+        self.is_closed = False
+        self.is_removed = False
+        self.life = Life.LIVE
+        # The newest appends, still in memory: hot[k] belongs to extent hot_from + k. An append
+        # of several messages also carries their lengths.
+        self.hot: list[Chunk | None] | None = None
+        self.hot_from = 0
+        self.hot_gone = 0
+        self.watchers: list[Callable[[], None]] | None = None
+        # The last live event, encoded once for all that follow this stream at its end.
+        self.live_event: tuple[object, bytes] | None = None
+
+    @property
+    def tail(self) -> Position:
+        """The position behind the last durable message."""
+        return Position(self.time_ms, self.index)
+
+    @property
+    def offset(self) -> str:
+        """The text of the position behind the last durable message."""
+        return format_offset(self.time_ms, self.index)
+
+    def time_at(self, index: int) -> int:
+        """Return the commit time that belongs to position ``index``, 0 for the start."""
+        tail: Tail = self
+        while index <= tail.extents.base and tail.source is not None:
+            tail = tail.source
+        return tail.extents.time_at(index) if index > tail.extents.base else 0
+
+    def offset_at(self, index: int) -> str:
+        """Return the text of position ``index``."""
+        return format_offset(self.time_at(index), index)
+
+    def append_end(self, index: int) -> int:
+        """Return where the append that holds the message behind ``index`` ends, seen from here."""
+        tail, limit = self, self.index
+        while index < tail.extents.base and tail.source is not None:
+            limit, tail = tail.extents.base, tail.source
+        return min(tail.extents.row(tail.extents.holding(index)).end, limit)
+
+    def index_since(self, time_ms: int) -> int:
+        """Return the position before the first message committed at ``time_ms`` or later."""
+        tail, limit = self, self.index
+        while True:
+            found = min(tail.extents.first_since(time_ms), limit)
+            if found > tail.extents.base or tail.source is None:
+                return found
+            limit, tail = tail.extents.base, tail.source
+
+    def knows(self, position: Position) -> bool:
+        """Tell whether ``position`` is one this stream gave out."""
+        if position.index > self.index:
+            return False
+        return position.time_ms == self.time_at(position.index)
+
+    def watch(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` after every durable change, until unwatched."""
+        if self.watchers is None:
+            self.watchers = []
+        self.watchers.append(callback)
+
+    def unwatch(self, callback: Callable[[], None]) -> None:
+        """Stop calling ``callback``; unknown ones do not matter."""
+        if self.watchers is not None and callback in self.watchers:
+            self.watchers.remove(callback)
+
+    def notify(self) -> None:
+        """Tell all watchers that something changed."""
+        if self.watchers:
+            for callback in tuple(self.watchers):
+                callback()
+
+    def append(self, event: Appended, data: bytes | int, place: int, frame_bytes: int) -> None:
+        """Take over one durable append; when ``data`` is only a length it stays on disk."""
+        self.index = event.index + event.count
+        self.time_ms = event.time_ms
+        self.extents.add(self.index, event.time_ms, place, frame_bytes)
+        if self.ttl_s is not None:
+            self.deadline_ms = max(self.deadline_ms, event.time_ms + self.ttl_s * 1000)
+        if isinstance(data, int):
+            self.stored_bytes += data
+            return
+        self.stored_bytes += len(data)
+        if self.hot is None:
+            self.hot = []
+            self.hot_from = len(self.extents) - 1
+        self.hot.append((data, event.lengths) if event.lengths else data)
+
+    def hot_chunk(self, number: int) -> Chunk | None:
+        """Return append ``number`` if it is in memory."""
+        at = number - self.hot_from
+        return self.hot[at] if self.hot is not None and at >= 0 else None
+
+    def cool(self) -> int:
+        """Let the oldest append in memory go; return how many bytes that frees."""
+        hot = self.hot
+        if hot is None:
+            return 0
+        first = hot[self.hot_gone]
+        hot[self.hot_gone] = None
+        self.hot_gone += 1
+        if self.hot_gone == len(hot):
+            self.hot, self.hot_gone = None, 0
+        elif self.hot_gone * 2 > len(hot) and self.hot_gone >= _TRIM_AT:
+            # Shifting the list for every single one would cost its whole length each time.
+            del hot[: self.hot_gone]
+            self.hot_from += self.hot_gone
+            self.hot_gone = 0
+        return _weight(first)
+
+    def cool_all(self) -> int:
+        """Let all appends in memory go; return how many bytes that frees."""
+        freed = sum(_weight(chunk) for chunk in self.hot or ())
+        self.hot, self.hot_gone = None, 0
+        return freed
+
+    def restore(self, stream: Stream, packed: bytes) -> None:
+        """Catch up with the state of a snapshot."""
+        self.index = stream.tail_index
+        self.time_ms = stream.tail_time_ms
+        self.stored_bytes = stream.stored_bytes
+        self.is_closed = stream.is_closed
+        self.life = stream.life
+        self.deadline_ms = stream.deadline_ms
+        self.extents = Extents(self.extents.base, packed)

@@ -1,0 +1,1 @@
+"""The bytes on disk: one module per layout, pure, specified in docs/format.md."""

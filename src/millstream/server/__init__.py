@@ -1,0 +1,1 @@
+"""The HTTP edge and the assembly of a running server."""

@@ -1,0 +1,42 @@
+"""What every handler works with, made once at the start."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, NamedTuple
+
+from millstream.server.http import Response
+from millstream.wire.problem import Rendered, render
+from millstream.wire.read import CURSOR_JITTER_MAX, next_cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.core.errors import Refused
+    from millstream.engine.engine import Engine
+    from millstream.server.settings import Settings
+
+
+class Context(NamedTuple):
+    """The engine, the settings, and who follows a stream live right now."""
+
+    engine: Engine
+    settings: Settings
+    live: set[Callable[[], None]]
+    """One callback for each long-poll and SSE session: ends it (graceful stop)."""
+
+    def cursor(self, seen: int | None) -> int:
+        """Return the cursor for a live answer to a client that has seen ``seen``."""
+        # The jitter only spreads cache keys; nobody must be unable to guess it.
+        jitter = random.randint(1, CURSOR_JITTER_MAX)  # noqa: S311
+        return next_cursor(self.engine.clock.now_ms(), seen, jitter)
+
+
+def respond(rendered: Rendered) -> Response:
+    """Return what the wire layer rendered as the edge's response."""
+    return Response(rendered.status, rendered.headers, rendered.body)
+
+
+def refuse(refused: Refused) -> Response:
+    """Return a refusal as the edge's response."""
+    return respond(render(refused))

@@ -1,0 +1,153 @@
+"""SSE: a stream followed live on one connection, at the reader's own pace."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from millstream.core import media
+from millstream.core.errors import Refused
+from millstream.server.context import Context
+from millstream.wire import sse
+
+if TYPE_CHECKING:
+    from millstream.engine.pages import Page
+    from millstream.engine.tails import Tail
+    from millstream.server.http import Reply, Sink
+
+HEADERS = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+BASE64 = (b"stream-sse-data-encoding", b"base64")
+
+
+class Session:
+    """One SSE connection.
+
+    Nothing is queued for a slow reader: while its socket is full the session only remembers its
+    position, and goes on from there once the reader has caught up.
+    """
+
+    __slots__ = (
+        "_context",
+        "_cursor",
+        "_encode",
+        "_has_spoken",
+        "_index",
+        "_is_fetching",
+        "_is_over",
+        "_reply",
+        "_sink",
+        "_tail",
+        "_timer",
+    )
+
+    def __init__(
+        self, context: Context, tail: Tail, index: int, cursor: int | None, reply: Reply
+    ) -> None:
+        """Follow ``tail`` from position ``index`` on."""
+        self._context = context
+        self._tail = tail
+        self._index = index
+        self._cursor = cursor
+        self._reply = reply
+        self._is_fetching = False
+        self._is_over = False
+        self._has_spoken = False
+        if tail.is_json:
+            self._encode = sse.json_event
+        elif media.is_text(tail.content_type):
+            self._encode = sse.text_event
+        else:
+            self._encode = sse.base64_event
+        self._sink: Sink
+        self._timer: asyncio.TimerHandle
+
+    def begin(self) -> None:
+        """Send what there is, then follow."""
+        is_binary = self._encode is sse.base64_event
+        self._sink = self._reply.start(200, (*HEADERS, BASE64) if is_binary else HEADERS)
+        self._tail.watch(self._pump)
+        self._context.live.add(self.end)
+        delay_s = self._context.settings.sse_ms / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self.end)
+        self._sink.on_drain(self._pump)
+        self._sink.on_disconnect(self._forget)
+        self._pump()
+
+    def end(self) -> None:
+        """Close the connection properly; the client comes back with its last offset."""
+        self._forget()
+        self._sink.close()
+
+    def _forget(self) -> None:
+        self._is_over = True
+        self._tail.unwatch(self._pump)
+        self._context.live.discard(self.end)
+        self._timer.cancel()
+
+    def _pump(self) -> None:
+        tail = self._tail
+        while not self._is_over and not self._sink.is_paused and not self._is_fetching:
+            if self._index == tail.index:
+                self._at_end()
+                return
+            page = self._context.engine.read_hot(
+                tail, self._index, self._context.settings.page_bytes, tail.index
+            )
+            if page is None:
+                self._is_fetching = True
+                self._reply.spawn(self._fetch())
+                return
+            self._send(page)
+
+    async def _fetch(self) -> None:
+        page = await self._context.engine.read(
+            self._tail, self._index, self._context.settings.page_bytes, self._tail.index
+        )
+        self._is_fetching = False
+        if self._is_over:
+            return
+        if isinstance(page, Refused):
+            # The status is long sent: all that is left is to end, and to refuse the next request.
+            self.end()
+            return
+        self._send(page)
+        self._pump()
+
+    def _send(self, page: Page) -> None:
+        tail = self._tail
+        is_current = page.end == tail.index
+        is_closed = is_current and tail.is_closed
+        cursor = None if is_closed else self._context.cursor(self._cursor)
+        # All readers at the end of a stream get the same bytes: encoded once, kept until the next.
+        key = (self._index, page.end, is_closed, cursor)
+        if tail.live_event is not None and tail.live_event[0] == key:
+            event = tail.live_event[1]
+        else:
+            event = self._encode(page.parts) + sse.control_event(
+                tail.offset_at(page.end), cursor, is_current=is_current, is_closed=is_closed
+            )
+            if is_current:
+                tail.live_event = (key, event)
+        self._index = page.end
+        self._has_spoken = True
+        self._sink.write(event)
+        if is_closed:
+            self.end()
+
+    def _at_end(self) -> None:
+        tail = self._tail
+        if tail.is_closed:
+            self._sink.write(sse.control_event(tail.offset, None, is_current=True, is_closed=True))
+            self.end()
+        elif tail.is_removed or tail.life:
+            self.end()
+        elif not self._has_spoken:
+            self._has_spoken = True
+            cursor = self._context.cursor(self._cursor)
+            self._sink.write(
+                sse.control_event(tail.offset, cursor, is_current=True, is_closed=False)
+            )

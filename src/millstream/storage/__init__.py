@@ -1,0 +1,1 @@
+"""Input and output without policy: log files, snapshots, the lock, the offline check."""

@@ -1,0 +1,1 @@
+"""The test kit: crashable disk, seeded worlds. Never imported by shipped code."""

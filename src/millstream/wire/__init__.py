@@ -1,0 +1,1 @@
+"""HTTP headers, JSON and SSE to core values and back; pure."""

@@ -1,0 +1,54 @@
+"""Request bodies as messages: bytes as they are, JSON cut into its values without touching them."""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+
+from millstream.core.errors import Code, Refused
+from millstream.core.streams.commands import EMPTY, Body
+
+_one = msgspec.json.Decoder(msgspec.Raw)
+_many = msgspec.json.Decoder(list[msgspec.Raw])
+_SPACE = b" \t\r\n"
+
+
+def bytes_body(body: bytes) -> Body:
+    """Return a body of a byte stream: one message, or none."""
+    return Body(body, 1) if body else EMPTY
+
+
+def json_body(body: bytes, *, may_be_empty: bool) -> Body | Refused:
+    """Cut JSON into messages: the values of a top-level array, or the one value.
+
+    Every value keeps its original bytes. An empty array is no message, and allowed only where
+    ``may_be_empty`` says so (creation).
+    """
+    if not body.isascii():
+        # The decoder takes invalid UTF-8 inside strings for granted.
+        try:
+            body.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return _refuse(f"it must be UTF-8, and is not at byte {error.start}")
+    try:
+        if body.lstrip(_SPACE)[:1] != b"[":
+            return Body(bytes(_one.decode(body)), 1)
+        values = [bytes(value) for value in _many.decode(body)]
+    except msgspec.DecodeError as error:
+        return _refuse(str(error))
+    except RecursionError:
+        return _refuse("it is nested too deeply")
+    if not values:
+        if may_be_empty:
+            return EMPTY
+        return Refused(
+            code=Code.EMPTY_BODY, detail="an empty JSON array adds no message", field="body"
+        )
+    if len(values) == 1:
+        return Body(values[0], 1)
+    return Body(b",".join(values), len(values), array("I", map(len, values)).tobytes())
+
+
+def _refuse(why: str) -> Refused:
+    return Refused(code=Code.INVALID_JSON, detail=f"the body is not valid JSON: {why}", field="body")
