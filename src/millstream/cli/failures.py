@@ -1,6 +1,8 @@
 """What can go wrong for a verb, and the exit status that each kind has."""
 
+import contextlib
 import json
+from collections.abc import Iterator
 from typing import IO, Any, Final
 
 import click
@@ -48,6 +50,18 @@ class Failure(click.ClickException):
             click.echo(json.dumps({"error": error}), file=file, err=file is None)
         else:
             click.echo(f"millstream: {self.message}", file=file, err=file is None)
+
+
+@contextlib.contextmanager
+def server_extra() -> Iterator[None]:
+    """Turn a missing package of the `server` extra into a failure that says how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "millstream":
+            raise
+        hint = "install the server too: pip install 'millstream[server]'"
+        raise Failure(f"{error.name} is missing; {hint}") from error
 
 
 def exit_code_of(status: int, code: str | None) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from millstream.cli.failures import USAGE, Failure
+from millstream.cli.failures import USAGE, Failure, server_extra
 from millstream.cli.output import emit
 from millstream.server.settings import Field, Loaded, SettingsError, fields, load
 
@@ -64,8 +64,9 @@ def command(config: Path | None, print_config: bool, as_json: bool, **flags: Any
     if print_config:
         show(loaded, as_json=as_json)
         return
-    from millstream.server import lifespan
-    from millstream.storage.damage import StorageError
+    with server_extra():
+        from millstream.server import lifespan
+        from millstream.storage.damage import StorageError
 
     try:
         lifespan.run(loaded.settings, lambda url: announce(url, as_json=as_json))

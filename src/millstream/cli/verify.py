@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from millstream.cli.failures import FAILED, NOT_FOUND, Failure
+from millstream.cli.failures import FAILED, NOT_FOUND, Failure, server_extra
 from millstream.cli.options import as_json as json_option
 from millstream.cli.output import emit, report
 
@@ -48,9 +48,10 @@ def command(data_dir: Path, as_json: bool) -> None:
 
 def findings(data_dir: Path) -> Iterator["Finding"]:
     """Give everything found: first in the bytes, then, if those are whole, in what they mean."""
-    from millstream.engine.audit import audit_directory
-    from millstream.storage.files_os import OsFiles
-    from millstream.storage.verify import Severity, verify_structure
+    with server_extra():
+        from millstream.engine.audit import audit_directory
+        from millstream.storage.files_os import OsFiles
+        from millstream.storage.verify import Severity, verify_structure
 
     is_damaged = False
     for finding in verify_structure(OsFiles(), str(data_dir / "log"), str(data_dir / "snapshots")):

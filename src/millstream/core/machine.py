@@ -125,9 +125,7 @@ class Machine:
             case TouchStream(stream_id):
                 return decide.touch(self.streams, stream_id, now_ms)
             case _:
-                return decide_subscription.decide(
-                    self.subscriptions, self.streams, command, now_ms
-                )
+                return decide_subscription.decide(self.subscriptions, self.streams, command, now_ms)
 
     def _apply_all(self, events: Iterable[Event], data: Iterable[bytes]) -> None:
         for event, part in zip(events, data, strict=True):

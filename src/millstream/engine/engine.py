@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.core.errors import Code, Refused
 from millstream.core.events import Appended, StreamCreated
@@ -34,25 +34,31 @@ MARK_DELAY_S = 0.05
 READ_THREADS = 4
 
 
+class State(NamedTuple):
+    """What a data directory holds, as of frame ``lsn``."""
+
+    machine: Machine
+    views: Views
+    lsn: int
+
+
 class Engine:
     """Everything a door needs: submit, look, read, watch."""
 
     def __init__(
         self,
-        machine: Machine,
-        views: Views,
+        state: State,
         disk: Disk,
         read_frame: Callable[[int, int, int], bytes],
         clock: Clock,
         bounds: Bounds,
-        lsn: int,
     ) -> None:
-        """Go on behind ``lsn``. Call ``start`` on the event loop before anything else."""
+        """Go on from ``state``. Call ``start`` on the event loop before anything else."""
         self.clock = clock
-        self.views = views
-        self._machine = machine
+        self.views = state.views
+        self._machine = state.machine
         self._read_frame = read_frame
-        self.writer = Writer(machine, disk, clock, bounds, lsn)
+        self.writer = Writer(state.machine, disk, clock, bounds, state.lsn)
         self.timers: Timers
         self._observers: list[Callable[[Event], None]] = []
         self._loop: asyncio.AbstractEventLoop
@@ -69,7 +75,7 @@ class Engine:
         self.writer.schedule = loop.call_soon
         self.writer.publish = self._publish
         self.writer.on_failure = self._failed
-        self.timers = Timers(self.clock, lambda command: self.submit(command), loop.call_later)
+        self.timers = Timers(self.clock, self.submit, loop.call_later)
         self._observers.append(self._watch_expiry)
         self._machine.settle(self.clock.now_ms())
         for stream in self._machine.streams.by_id.values():
@@ -166,7 +172,7 @@ class Engine:
                         self.appended_messages += event.count
                         self.appended_bytes += len(data)
                     for observer in observers:
-                        observer(event)
+                        _observe(observer, event)
             position += entry.frame_bytes
         for tail in views.take_changed():
             tail.notify()
@@ -201,3 +207,11 @@ class Engine:
             tail = self.views.by_id(event.stream_id)
             if tail is not None and tail.deadline_ms:
                 self.timers.at(tail.deadline_ms, self._expiry(tail))
+
+
+def _observe(observer: Callable[[Event], None], event: Event) -> None:
+    try:
+        observer(event)
+    except Exception:  # noqa: BLE001 - reported below, and the work goes on
+        # The event is durable whatever an observer makes of it; the writer must go on.
+        _log.exception("an observer failed on %s", type(event).__name__)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from millstream.core.machine import Bounds, Machine
 from millstream.engine.clock import Clock, SteadyClock
 from millstream.engine.disk import ThreadedDisk
-from millstream.engine.engine import Engine
+from millstream.engine.engine import Engine, State
 from millstream.engine.keeper import Keeper
 from millstream.engine.replay import replay
 from millstream.engine.snapshotting import dump
@@ -116,9 +116,8 @@ async def _open(
         options.log_file_bytes // 2,
         options.log_bytes_max,
     )
-    engine = Engine(
-        found.machine, found.views, disk, log.read, clock, write_bounds, found.lsn
-    )
+    state = State(found.machine, found.views, found.lsn)
+    engine = Engine(state, disk, log.read, clock, write_bounds)
     engine.writer.log_bytes = log.bytes_total
     keeper = Keeper(
         engine, directory, found.snapshot_lsn, options.snapshot_frames, options.snapshot_bytes

@@ -55,13 +55,13 @@ def plan(tail: Tail, index: int, bytes_max: int, count_max: int) -> Plan:
     is_hot = True
     limit_count = index + count_max
     for owner, until in _owners(tail, index):
-        until = min(until, limit_count)
+        stop_at = min(until, limit_count)
         number = owner.extents.holding(index)
-        while index < until and size < bytes_max:
+        while index < stop_at and size < bytes_max:
             extent = owner.extents.row(number)
             chunk = owner.hot_chunk(number)
             is_hot = is_hot and chunk is not None
-            stop = min(extent.end, until)
+            stop = min(extent.end, stop_at)
             pieces.append(
                 Piece(
                     owner.stream_id,

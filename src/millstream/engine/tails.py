@@ -6,6 +6,7 @@ is synced, so a reader can never learn of something that a crash could take back
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from millstream.core import media
@@ -23,6 +24,8 @@ Chunk = bytes | tuple[bytes, bytes]
 """The bytes of one append; with the lengths of its messages when there are several."""
 
 _TRIM_AT = 64
+
+_log = logging.getLogger(__name__)
 
 
 def _weight(chunk: Chunk | None) -> int:
@@ -144,7 +147,11 @@ class Tail:
         """Tell all watchers that something changed."""
         if self.watchers:
             for callback in tuple(self.watchers):
-                callback()
+                try:
+                    callback()
+                except Exception:  # noqa: BLE001 - reported below, and the work goes on
+                    # One reader's trouble must not keep the others, or the writer, waiting.
+                    _log.exception("a reader of stream %d failed on a change", self.stream_id)
 
     def append(self, event: Appended, data: bytes | int, place: int, frame_bytes: int) -> None:
         """Take over one durable append; when ``data`` is only a length it stays on disk."""

@@ -128,8 +128,7 @@ class Writer:
         """
         refusal = self._admit(size)
         if refusal is not None:
-            if callback is not None:
-                callback(refusal)
+            _tell(callback, refusal)
             return
         self._waiting += 1
         self._waiting_bytes += size
@@ -193,18 +192,17 @@ class Writer:
             try:
                 draft = machine.handle(command, now_ms)
             except Exception as error:  # noqa: BLE001 - the machine may be half changed: stop for good
-                _log.critical("command %r broke the machine", command, exc_info=error)
+                name = type(command).__name__
+                _log.critical("a %s command broke the machine", name, exc_info=error)
                 self._waiting -= 1
-                if callback is not None:
-                    callback(Refused(code=Code.INTERNAL, detail="the server failed on this request"))
+                _tell(callback, Refused(code=Code.INTERNAL, detail="the server failed on this"))
                 self._fail(error, [])
                 return
             if draft.events:
                 self._gather(callback, draft.answer, draft.events, draft.data)
             elif self._in_flight is None and not self._gathered:
                 self._waiting -= 1
-                if callback is not None:
-                    callback(draft.answer)
+                _tell(callback, draft.answer)
             else:
                 self._gathered.append(Entry(callback, draft.answer, (), (), [], 0))
         if self._in_flight is None:
@@ -283,8 +281,7 @@ class Writer:
 
     def _answer(self, batch: list[Entry]) -> None:
         for entry in batch:
-            if entry.callback is not None:
-                entry.callback(entry.answer)
+            _tell(entry.callback, entry.answer)
             self._waiting -= entry.weight
         if self.on_idle is not None and self.is_idle:
             self.on_idle()
@@ -304,8 +301,7 @@ class Writer:
         self._gathered.clear()
         self._gathered_bytes = 0
         for entry in entries:
-            if entry.callback is not None:
-                entry.callback(refusal)
+            _tell(entry.callback, refusal)
         self._waiting = len(self._inbox)
         self._refuse_inbox()
         self.on_failure(error)
@@ -317,10 +313,17 @@ class Writer:
             _, callback, size = self._inbox.popleft()
             self._waiting -= 1
             self._waiting_bytes -= size
-            if callback is not None:
-                refusal = self._admit(0)
-                assert refusal is not None
-                callback(refusal)
+            _tell(callback, self._admit(0))
+
+
+def _tell(callback: Callable[[object], None] | None, answer: object) -> None:
+    """Give an answer to whoever waits for it; one that fails on it must not stop the others."""
+    if callback is None:
+        return
+    try:
+        callback(answer)
+    except Exception:  # noqa: BLE001 - reported below, and the work goes on
+        _log.exception("an answer could not be delivered")
 
 
 def _unwired(*_: object) -> None:

@@ -5,8 +5,7 @@ after the other (RFC 9112, 9.3.2 allows no more for methods that change things);
 parsed, within bounds, and then unread. No request costs a timer, a task or a future: deadlines are
 plain numbers that one periodic sweep looks at.
 
-Answers are handed to the transport at once. uvloop gathers what is written within one turn of the
-loop into one system call, so answers need no gathering of our own.
+Answers that come out of one read, or of one run through the queue, are sent together.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from millstream.server.edge import Edge
-from millstream.server.exchange import Exchange, join_if_small
+from millstream.server.exchange import Exchange
 from millstream.server.heads import CONTINUE
 from millstream.server.http import Request
 from millstream.server.intake import BODY, HEAD, IDLE, PIECE_BYTES, Intake
@@ -30,6 +29,8 @@ _log = logging.getLogger(__name__)
 _NEVER: Final = math.inf
 _QUEUE_REQUESTS_MAX: Final = 16
 _QUEUE_BYTES_MAX: Final = 1024 * 1024
+_JOIN_BYTES_MAX: Final = 16 * 1024
+_GATHERED_MAX: Final = 16
 
 
 class Connection(asyncio.Protocol):
@@ -42,9 +43,11 @@ class Connection(asyncio.Protocol):
         "_intake",
         "_is_deaf",
         "_is_ending",
+        "_is_gathering",
         "_is_half_closed",
         "_is_pumping",
         "_is_read_paused",
+        "_out",
         "_owes_continue",
         "_phase_noted",
         "_phase_since",
@@ -78,6 +81,8 @@ class Connection(asyncio.Protocol):
         self._is_deaf = False
         self._is_ending = False
         self._is_half_closed = False
+        self._is_gathering = False
+        self._out: list[bytes] = []
         self._is_pumping = False
         self._is_read_paused = False
         self._owes_continue = False
@@ -109,6 +114,7 @@ class Connection(asyncio.Protocol):
         if self._is_deaf:
             return
         intake = self._intake
+        self._is_gathering = True
         try:
             if len(data) <= PIECE_BYTES:
                 intake.feed(data)
@@ -119,6 +125,9 @@ class Connection(asyncio.Protocol):
         except Exception:  # noqa: BLE001 - a fault of ours must not look like the client's
             _log.exception("the edge failed on input")
             self.transport.abort()
+        self._is_gathering = False
+        if self._out:
+            self._flush()
         if intake.phase != IDLE or self._phase_noted != IDLE:
             self._note_phase()
 
@@ -140,6 +149,7 @@ class Connection(asyncio.Protocol):
         self.deadline = self.stall_at = _NEVER
         self._queue = None
         self._backlog = b""
+        self._out.clear()
         self._charge(0)
         self.edge.dismiss(self)
         exchange, self._exchange = self._exchange, None
@@ -178,7 +188,7 @@ class Connection(asyncio.Protocol):
     def invite_body(self) -> None:
         """Say 100 Continue as soon as no earlier answer is outstanding."""
         if self._exchange is None and not self._queue:
-            self.transport.write(CONTINUE)
+            self.write(CONTINUE, b"")
         else:
             self._owes_continue = True
 
@@ -186,11 +196,21 @@ class Connection(asyncio.Protocol):
 
     def write(self, head: bytes, body: bytes | Sequence[bytes]) -> None:
         """Hand bytes to the transport."""
-        data = head if not body else join_if_small(head, body)
-        if isinstance(data, bytes):
-            self.transport.write(data)
+        if not body:
+            data = head
+        elif isinstance(body, bytes) and len(body) <= _JOIN_BYTES_MAX:
+            data = head + body
         else:
-            self.transport.writelines(data)
+            parts = (body,) if isinstance(body, bytes) else body
+            self.transport.writelines((*self._out, head, *parts))
+            self._out.clear()
+            return
+        if self._is_gathering:
+            self._out.append(data)
+            if len(self._out) >= _GATHERED_MAX:
+                self._flush()
+        else:
+            self.transport.write(data)
 
     def finish(self, is_kept: bool, status: int) -> None:  # noqa: FBT001
         """The present request is answered: go on with the next, or close."""
@@ -211,7 +231,7 @@ class Connection(asyncio.Protocol):
             if self._owes_continue:
                 self._owes_continue = False
                 if self._intake.phase == BODY and not self._intake.body_bytes:
-                    self.transport.write(CONTINUE)
+                    self.write(CONTINUE, b"")
 
     def expire(self, now: float) -> None:
         """A deadline has passed."""
@@ -266,11 +286,15 @@ class Connection(asyncio.Protocol):
         if self._is_pumping:
             return
         self._is_pumping = True
+        was_gathering, self._is_gathering = self._is_gathering, True
         while self._queue and self._exchange is None and not self.is_write_paused:
             item = self._queue.popleft()
             self._queue_bytes -= len(item[0].body)
             self._dispatch(*item)
         self._is_pumping = False
+        self._is_gathering = was_gathering
+        if self._out and not was_gathering:
+            self._flush()
         if self._queue:
             return
         if self._exchange is None and self._refusal is not None:
@@ -343,6 +367,7 @@ class Connection(asyncio.Protocol):
         """
         self._is_ending = True
         self._is_deaf = True
+        self._flush()
         edge = self.edge
         unsent = self.transport.get_write_buffer_size()
         self.deadline = edge.now + (edge.stall_s if unsent else edge.linger_s)
@@ -356,6 +381,11 @@ class Connection(asyncio.Protocol):
             self._backlog = b""
             self.transport.resume_reading()
         self.transport.write_eof()
+
+    def _flush(self) -> None:
+        if self._out:
+            out, self._out = self._out, []
+            self.transport.writelines(out)
 
     def _is_making_progress(self, now: float) -> bool:
         unsent = self.transport.get_write_buffer_size()

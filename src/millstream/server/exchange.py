@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final
 
 from millstream.server.http import Headers, Response
@@ -63,37 +63,44 @@ class Exchange:
 
     def send(self, response: Response) -> None:
         """See `Reply`."""
-        self._begin()
+        if self._has_begun:
+            raise RuntimeError("a request was answered twice")
+        self._has_begun = True
         connection = self._connection
         if connection is None:
             return
         status = response.status
         body = response.body
         tail = self.extra
-        if self.is_head or status in _BODILESS:
+        if status in _BODILESS or self.is_head:
             body = b""
         elif isinstance(body, bytes):
             tail = b"%bcontent-length: %d\r\n" % (tail, len(body))
         else:
             tail = b"%bcontent-length: %d\r\n" % (tail, sum(map(len, body)))
-        if not self.is_kept or connection.edge.is_stopping:
+        edge = connection.edge
+        if not self.is_kept or edge.is_stopping:
             self.is_kept = False
             tail += _CLOSE
         elif self.is_old:
             tail += _KEEP
         try:
-            head = connection.edge.heads.render(status, response.headers, tail)
+            head = edge.heads.render(status, response.headers, tail)
         except ValueError:
             # Nothing has been written: the client can still get an honest answer.
             self._has_begun = False
             self.fail("an answer had a header that cannot be sent")
             return
         connection.write(head, body)
-        self._release(connection, status)
+        self._connection = None
+        self._gone = None
+        connection.finish(self.is_kept, status)
 
     def start(self, status: int, headers: Headers) -> ChunkSink:
         """See `Reply`."""
-        self._begin()
+        if self._has_begun:
+            raise RuntimeError("a request was answered twice")
+        self._has_begun = True
         connection = self._connection
         tail = self.extra
         is_chunked = not self.is_old and not self.is_head
@@ -161,17 +168,9 @@ class Exchange:
         if connection is not None:
             if last:
                 connection.write(last, b"")
-            self._release(connection, status)
-
-    def _begin(self) -> None:
-        if self._has_begun:
-            raise RuntimeError("a request was answered twice")
-        self._has_begun = True
-
-    def _release(self, connection: Connection, status: int) -> None:
-        self._connection = None
-        self._gone = None
-        connection.finish(self.is_kept, status)
+            self._connection = None
+            self._gone = None
+            connection.finish(self.is_kept, status)
 
     async def _watch(self, coro: Coroutine[object, object, None]) -> None:
         try:
@@ -264,13 +263,6 @@ class ChunkSink:
     def detach(self) -> None:
         """The client has gone: swallow everything from now on."""
         self._connection = None
-
-
-def join_if_small(head: bytes, body: bytes | Sequence[bytes]) -> bytes | list[bytes]:
-    """Return one piece if that is cheap, else the pieces for a gathering write."""
-    if isinstance(body, bytes):
-        return head + body if len(body) <= _JOIN_BYTES_MAX else [head, body]
-    return [head, *body]
 
 
 def _guarded(callback: Callable[[], None]) -> None:

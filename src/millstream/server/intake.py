@@ -144,14 +144,14 @@ class Intake:
                 if not self.is_finished:
                     raise Refusal("bad_request", f"malformed HTTP: {error}.") from None
             break
-        if self.phase == IDLE:
-            self._fed_bytes = 0
-        else:
+        if self._fed_bytes or self.phase != IDLE:
             self._check_unfinished()
 
     def _check_unfinished(self) -> None:
         # The parser keeps an unfinished line to itself: a header, a chunk extension, a trailer.
         # The count may include one piece that belonged to the request before.
+        if self.phase == IDLE:
+            self.phase = HEAD
         limits = self._limits
         self._check_head_size()
         if self._fed_bytes > limits.header_bytes_max + limits.uri_bytes_max + PIECE_BYTES:
@@ -174,15 +174,12 @@ class Intake:
 
     # -- called by the parser -------------------------------------------------------------
 
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        self.phase = HEAD
-        self._url = b""
-        self._headers = {}
-
     def on_url(self, url: bytes) -> None:
         """Take a piece of the request target."""
-        self._url = url = self._url + url
+        if self._url:
+            url = self._url + url
+        self._url = url
+        self.phase = HEAD
         if len(url) > self._limits.uri_bytes_max:
             raise Refusal(
                 "uri_too_long",
@@ -257,12 +254,15 @@ class Intake:
             body = parts[0] if len(parts) == 1 else b"".join(parts)
             self._body_parts = []
         self.body_bytes = 0
+        self._fed_bytes = 0
         self.phase = IDLE
         is_kept = self._is_kept
         if not is_kept:
             self.is_finished = True
         name = self._parser.get_method()
         path, mark, query = self._url.partition(b"?")
+        self._url = b""
+        self._headers = {}
         request = Request(
             _METHODS.get(name) or name.decode(),
             path,
@@ -340,6 +340,7 @@ class Intake:
             headers[b"connection"] = b"close"
         lines = b"".join([b"%b: %b\r\n" % field for field in headers.items()])
         head = b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._url, version.encode(), lines)
-        self.phase = IDLE
+        self._url = b""
+        self._headers = {}
         self._parser = HttpRequestParser(self)
         return head

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
+from millstream import __version__
 from millstream.engine.opening import EngineOptions, Opened, open_directory
+from millstream.server import openapi
 from millstream.server.app import App
 from millstream.server.context import Context
 from millstream.server.edge import Edge
@@ -21,8 +23,6 @@ from millstream.server.keys import load_keys
 from millstream.server.listener import Listener
 from millstream.server.logs import configure_logs
 from millstream.server.metrics import Counters, Metrics, add_edge_metrics
-from millstream import __version__
-from millstream.server import openapi
 from millstream.server.stream_routes import ALL_ROUTES
 from millstream.server.webhooks import Courier
 

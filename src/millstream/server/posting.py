@@ -125,7 +125,7 @@ async def _read(reader: asyncio.StreamReader) -> Answer:
         total += len(chunk)
         try:
             parser.feed_data(chunk)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if answer.is_over():
                 # Something behind the answer; it is none of our business.
                 break

@@ -129,7 +129,7 @@ class FileScan:
 class Recovery:
     """One opening of a log: ``open``, exhaust ``frames``, then ``finish``.
 
-    Nothing on the disk changes before ``finish``, except that the directory is made.
+    Nothing on the disk changes before ``finish``.
     """
 
     def __init__(
@@ -146,8 +146,10 @@ class Recovery:
 
     @classmethod
     def open(cls, files: Files, directory: str, options: LogOptions) -> Recovery:
-        """Read all headers of the log in ``directory``. Raises DataDamaged or UnknownFormat."""
-        files.mkdir(directory)
+        """Read all headers of the log in ``directory``, which need not exist.
+
+        Raises DataDamaged or UnknownFormat.
+        """
         return cls(files, directory, options, list_log_files(files, directory))
 
     @property
@@ -155,20 +157,26 @@ class Recovery:
         """The id that every file of this data directory carries."""
         return self._found[0].header.directory_id if self._found else self._options.fresh_id
 
-    def frames(self, after: int = 0, proven: int = 0) -> Iterator[Placed]:
+    def frames(self, after: int = 0, proven: int = 0, up_to: int | None = None) -> Iterator[Placed]:
         """Yield every frame with an LSN above ``after``, in order, each verified.
 
         ``proven`` is an LSN known durable from elsewhere: the newest snapshot's, good or bad.
-        Holds one file in memory at a time. Raises DataDamaged or UnknownFormat.
+        With ``up_to`` the reading ends behind that LSN, which must be durable; a log in use may
+        be read so, since what follows is not looked at, and cannot be finished. Holds one file in
+        memory at a time. Raises DataDamaged or UnknownFormat.
         """
         proven = max(proven, after)
         self._require_start(after, proven)
-        lsn_last = 0
+        if up_to is not None and up_to <= after:
+            return
         starts = [index for index, f in enumerate(self._found) if f.header.first_lsn <= after + 1]
+        lsn_last = 0
         for index in range(starts[-1] if starts else 0, len(self._found)):
             file = self._found[index]
             is_last = index + 1 == len(self._found)
             end = None if is_last else self._found[index + 1].header.first_lsn
+            if up_to is not None and (end is None or end > up_to):
+                end = up_to + 1
             scan = FileScan(read_whole(self._files, file), file.header.first_lsn, end)
             self._bytes_read += file.size
             ordinal, view = file.header.ordinal, scan.data
@@ -176,6 +184,8 @@ class Recovery:
                 if frame.lsn > after:
                     yield Placed(ordinal, position, frame, view[position : scan.position])
             _require_whole(file, scan, proven)
+            if up_to is not None and scan.lsn_next > up_to:
+                return
             lsn_last = scan.lsn_next - 1
             self._last = scan
         self._report(lsn_last)
@@ -211,6 +221,7 @@ class Recovery:
         """
         if self.recovered is None:
             raise RuntimeError("the frames must be read to their end first")
+        self._files.mkdir(self._directory)
         with contextlib.suppress(FileNotFoundError):
             self._files.unlink(f"{self._directory}/{NEXT_NAME}")
         if self._last is None:
@@ -266,7 +277,11 @@ def list_log_files(files: Files, directory: str) -> list[LogFile]:
     Raises DataDamaged or UnknownFormat.
     """
     found: list[LogFile] = []
-    for name in files.listdir(directory):
+    try:
+        names = files.listdir(directory)
+    except FileNotFoundError:
+        return found
+    for name in names:
         ordinal = log_ordinal(name)
         if ordinal is None:
             continue

@@ -116,7 +116,8 @@ class Snapshots:
         """Write the state at ``lsn`` and return it verified; durable under its name on return.
 
         After an error (OSError, or DataDamaged when what was written does not read back) there is
-        no new snapshot, or a whole one whose name may not last. One chunk is held in memory. Writing the same LSN again replaces it.
+        no new snapshot, or a whole one whose name may not last. One chunk is held
+        in memory. Writing the same LSN again replaces it.
         """
         files, directory = self._files, self._directory
         header = SnapshotHeader(self._directory_id, lsn)

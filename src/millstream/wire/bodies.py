@@ -51,4 +51,5 @@ def json_body(body: bytes, *, may_be_empty: bool) -> Body | Refused:
 
 
 def _refuse(why: str) -> Refused:
-    return Refused(code=Code.INVALID_JSON, detail=f"the body is not valid JSON: {why}", field="body")
+    detail = f"the body is not valid JSON: {why}"
+    return Refused(code=Code.INVALID_JSON, detail=detail, field="body")

@@ -18,9 +18,7 @@ FIELD_BYTES_MAX = 1024
 _PLAIN = re.compile(rb"0|[1-9][0-9]*")
 _DIGITS = re.compile(rb"[0-9]+")
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*(;.*)?")
-_RFC3339 = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII
-)
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _UNIX_MS_DIGITS_MAX = 16
 
 
@@ -119,9 +117,7 @@ def query_values(raw: bytes) -> Mapping[str, list[str]] | Refused:
             key = unquote_to_bytes(name).decode("utf-8")
             values.setdefault(key, []).append(unquote_to_bytes(value).decode("utf-8"))
         except UnicodeDecodeError:
-            return Refused(
-                code=Code.INVALID_QUERY, detail="the query must be UTF-8", field="query"
-            )
+            return Refused(code=Code.INVALID_QUERY, detail="the query must be UTF-8", field="query")
     return values
 
 

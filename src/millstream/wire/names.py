@@ -44,8 +44,7 @@ def check_name(name: str) -> str | Refused:
 def source_name(header: bytes) -> str | Refused:
     """Return the name in a ``Stream-Forked-From`` header: a URL path below the stream root."""
     path = header.partition(b"?")[0]
-    if path.startswith(STREAM_ROOT):
-        path = path[len(STREAM_ROOT) :]
+    path = path.removeprefix(STREAM_ROOT)
     name = stream_name(path.lstrip(b"/"))
     if isinstance(name, Refused):
         return Refused(code=name.code, detail=name.detail, field="Stream-Forked-From")
@@ -61,7 +60,7 @@ def _is_percent_clean(raw: bytes) -> bool:
     at = raw.find(b"%")
     while at >= 0:
         pair = raw[at + 1 : at + 3]
-        if len(pair) != 2 or not _HEX.issuperset(pair):  # noqa: PLR2004 - two digits
+        if len(pair) != 2 or not _HEX.issuperset(pair):
             return False
         at = raw.find(b"%", at + 1)
     return True

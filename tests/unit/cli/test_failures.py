@@ -4,7 +4,7 @@ import json
 import pytest
 
 from millstream.cli import failures
-from millstream.cli.failures import Failure, exit_code_of
+from millstream.cli.failures import Failure, exit_code_of, server_extra
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,13 @@ def test_a_failure_is_one_object_for_programs() -> None:
     failure.show(text)
     error = {"message": "it broke", "exit_code": 4, "code": "fenced"}
     assert json.loads(text.getvalue()) == {"error": error}
+
+
+def test_a_missing_server_package_says_how_to_install_it() -> None:
+    with pytest.raises(Failure, match=r"uvloop is missing; .*millstream\[server\]"), server_extra():
+        raise ModuleNotFoundError(name="uvloop")
+
+
+def test_a_missing_module_of_our_own_is_a_bug_and_stays_one() -> None:
+    with pytest.raises(ModuleNotFoundError), server_extra():
+        raise ModuleNotFoundError(name="millstream.server.lifespan")

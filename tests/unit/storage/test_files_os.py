@@ -6,17 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.storage import files_os
 from millstream.storage.files_os import OsFiles
-from millstream.storage.ports import Buffer, Files
-
-
-def files_are_a_port(files: Files) -> Files:
-    return files
-
-
-def test_the_operating_system_is_a_port() -> None:
-    assert files_are_a_port(OsFiles())
+from millstream.storage.ports import Buffer
 
 
 def test_a_file_reads_back_as_it_was_written(tmp_path: Path) -> None:
@@ -45,7 +36,7 @@ def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def short(fd: int, buffers: Sequence[Buffer], position: int) -> int:
         return os.pwrite(fd, b"".join(buffers)[:4], position)
 
-    monkeypatch.setattr(files_os.os, "pwritev", short)
+    monkeypatch.setattr(os, "pwritev", short)
     handle = OsFiles().create(str(tmp_path / "a"))
     handle.pwritev([b"abc", b"defgh", b"ij"], 1)
     assert handle.pread(20, 1) == b"abcdefghij"
@@ -58,8 +49,8 @@ def test_a_short_write_that_meets_a_full_disk_raises(
     def full(fd: int, data: Buffer, position: int) -> int:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(files_os.os, "pwritev", lambda *_: 1)
-    monkeypatch.setattr(files_os.os, "pwrite", full)
+    monkeypatch.setattr(os, "pwritev", lambda *_: 1)
+    monkeypatch.setattr(os, "pwrite", full)
     handle = OsFiles().create(str(tmp_path / "a"))
     with pytest.raises(OSError, match="full"):
         handle.pwritev([b"abc"], 0)
@@ -69,8 +60,8 @@ def test_a_short_write_that_meets_a_full_disk_raises(
 def test_a_disk_that_takes_nothing_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files_os.os, "pwritev", lambda *_: 0)
-    monkeypatch.setattr(files_os.os, "pwrite", lambda *_: 0)
+    monkeypatch.setattr(os, "pwritev", lambda *_: 0)
+    monkeypatch.setattr(os, "pwrite", lambda *_: 0)
     handle = OsFiles().create(str(tmp_path / "a"))
     with pytest.raises(OSError, match="no more bytes"):
         handle.pwritev([b"abc"], 0)
@@ -81,7 +72,7 @@ def test_a_short_read_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     handle = OsFiles().create(str(tmp_path / "a"))
     handle.pwritev([b"abcdefghij"], 0)
     whole = os.pread
-    monkeypatch.setattr(files_os.os, "pread", lambda fd, n, at: whole(fd, min(n, 3), at))
+    monkeypatch.setattr(os, "pread", lambda fd, n, at: whole(fd, min(n, 3), at))
     assert handle.pread(100, 2) == b"cdefghij"
     handle.close()
 

@@ -97,6 +97,7 @@ def test_every_flipped_bit_before_the_proven_tail_is_refused() -> None:
         disk.flip(FIRST, bit // 8, 1 << bit % 8)
         with pytest.raises((DataDamaged, UnknownFormat)) as caught:
             start(disk.files, file_bytes=FILE_BYTES)
+        assert isinstance(caught.value, DataDamaged | UnknownFormat)
         assert caught.value.file == FIRST
         assert caught.value.position in (0, LOG_HEADER_BYTES)
         disk.flip(FIRST, bit // 8, 1 << bit % 8)
@@ -146,6 +147,39 @@ def full_files() -> MemoryDisk:
 def test_frames_stream_over_files_from_any_lsn() -> None:
     for after in range(6):
         assert lsns(full_files(), after=after) == list(range(after + 1, 6))
+
+
+@pytest.mark.parametrize("up_to", range(1, 6))
+def test_reading_up_to_a_frame_looks_no_further(up_to: int) -> None:
+    disk = full_files()
+    log = start(disk.files, file_bytes=FILE_BYTES).log
+    # A log in use: the frame behind the last has been seen half written, its successor whole.
+    append(log, frame(6, b"x" * 20))
+    ordinal, position = append(log, frame(7, b"y"))
+    disk.flip(f"{LOG}/{ordinal:016d}.log", position - 20, 1)
+    recovery = Recovery.open(disk.files, LOG, options(FILE_BYTES))
+    assert [p.frame.lsn for p in recovery.frames(up_to=up_to)] == list(range(1, up_to + 1))
+    with pytest.raises(RuntimeError):
+        recovery.finish()
+    with pytest.raises(DataDamaged):
+        list(Recovery.open(disk.files, LOG, options(FILE_BYTES)).frames())
+
+
+def test_reading_up_to_what_is_known_already_yields_nothing() -> None:
+    recovery = Recovery.open(full_files().files, LOG, options(FILE_BYTES))
+    assert list(recovery.frames(after=3, up_to=2)) == []
+
+
+def test_a_frame_that_is_not_there_cannot_be_read_up_to() -> None:
+    recovery = Recovery.open(full_files().files, LOG, options(FILE_BYTES))
+    with pytest.raises(DataDamaged, match="frame 6 is missing"):
+        list(recovery.frames(up_to=9))
+
+
+def test_opening_makes_no_directory() -> None:
+    disk = MemoryDisk()
+    assert list(Recovery.open(disk.files, LOG, options()).frames()) == []
+    assert disk.operations == []
 
 
 def test_places_lead_back_to_the_frames() -> None:

@@ -3,12 +3,7 @@ import random
 
 import pytest
 
-from millstream.storage.ports import Files
 from millstream.testing.files_memory import MemoryDisk
-
-
-def files_are_a_port(files: Files) -> Files:
-    return files
 
 
 def disk_with_a_file() -> MemoryDisk:
@@ -20,10 +15,6 @@ def disk_with_a_file() -> MemoryDisk:
     handle.fdatasync()
     disk.files.sync_dir("d")
     return disk
-
-
-def test_the_memory_disk_is_a_port() -> None:
-    assert files_are_a_port(MemoryDisk().files)
 
 
 def test_it_reads_back_what_was_written() -> None:

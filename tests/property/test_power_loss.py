@@ -19,7 +19,7 @@ from millstream.testing.files_memory import Attempt, MemoryDisk, Operation
 from tests.support.logs import DIRECTORY_ID, LOG, SNAPSHOTS, append, frame, mark, options, start
 
 FILE_BYTES = 2048
-STATES_PER_POINT = 40
+STATES_PER_POINT = 30
 
 
 def payload(lsn: int) -> bytes:
@@ -146,11 +146,16 @@ def test_a_log_that_does_not_sync_is_caught(forgotten: str) -> None:
     disk = MemoryDisk()
     forget(disk, forgotten)
     life = Life(disk)
+    caught = 0
 
     def look(operation: Operation) -> None:
+        nonlocal caught
         for state in disk.crash_states(8, operation.number):
-            check(state, life)
+            try:
+                check(state, life)
+            except (AssertionError, DataDamaged):
+                caught += 1
 
     disk.watch = look
-    with pytest.raises((AssertionError, DataDamaged)):
-        life.run()
+    life.run()
+    assert caught
