@@ -82,7 +82,9 @@ class World:
     def append(self, path: str, *values: str) -> object:
         """Append messages, one by default."""
         values = values or ("1",)
-        return self.do(Append(path, JSON, Body(",".join(values).encode(), len(values), lengths(values))))
+        return self.do(
+            Append(path, JSON, Body(",".join(values).encode(), len(values), lengths(values)))
+        )
 
     def delete(self, path: str) -> object:
         """Delete a stream."""
@@ -157,9 +159,7 @@ def grant_of(held: Claimed, kind: str = "claim") -> Grant:
 
 def ack_of(held: Claimed, *acks: Ack, done: bool = False, kind: str = "claim") -> AckWake:
     """Acks by the holder of a claim."""
-    return AckWake(
-        held.sub_id, grant_of(held, kind), held.wake_id, held.generation, acks, done
-    )
+    return AckWake(held.sub_id, grant_of(held, kind), held.wake_id, held.generation, acks, done)
 
 
 class ManualClock:

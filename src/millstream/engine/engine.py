@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from millstream.core.errors import Code, Refused
 from millstream.core.events import Appended, StreamCreated
 from millstream.core.streams.commands import ExpireStream, TouchStream
+from millstream.core.streams.state import Life
 from millstream.engine import pages
 from millstream.engine.extents import pack_place
 from millstream.engine.timers import Timers
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 MARK_DELAY_S = 0.05
+EXPIRY_RETRY_MS = 1000
 READ_THREADS = 4
 
 
@@ -141,23 +143,32 @@ class Engine:
                 )
         return pages.assemble(found, is_json=tail.is_json)
 
-    async def stop(self) -> None:
-        """Take no more commands, finish those that were taken, and mark the log's end."""
+    async def stop(self, limit_s: float) -> None:
+        """Take no more commands, finish those that were taken, and mark the log's end.
+
+        A disk that does not answer within ``limit_s`` is left behind: nothing it had not
+        confirmed was ever shown or acknowledged.
+        """
         self.writer.is_stopping = True
         if self._mark_handle is not None:
             self._mark_handle.cancel()
         self.timers.stop()
-        await self._idle()
+        await self._idle(limit_s)
         self.writer.mark()
-        await self._idle()
+        await self._idle(limit_s)
         self._readers.shutdown(wait=True)
 
-    async def _idle(self) -> None:
+    async def _idle(self, limit_s: float) -> None:
         if self.writer.is_idle or self.writer.failure is not None:
             return
         idle = asyncio.Event()
         self.writer.on_idle = idle.set
-        await idle.wait()
+        try:
+            await asyncio.wait_for(idle.wait(), limit_s)
+        except TimeoutError:
+            _log.error(
+                "the disk did not answer in time; %d commands go unanswered", self.writer.waiting
+            )
         self.writer.on_idle = None
 
     def _publish(self, batch: list[Entry], place: Place) -> None:
@@ -197,7 +208,13 @@ class Engine:
             if tail.deadline_ms > self.clock.now_ms():
                 self.timers.at(tail.deadline_ms, check)
             else:
-                self.submit(ExpireStream(tail.stream_id))
+                self.submit(ExpireStream(tail.stream_id), look_again)
+
+        def look_again(_answer: object) -> None:
+            # An append that was on its way may have moved the deadline, or the inbox was full.
+            if not tail.is_removed and tail.life is Life.LIVE:
+                soon_ms = self.clock.now_ms() + EXPIRY_RETRY_MS
+                self.timers.at(max(tail.deadline_ms, soon_ms), check)
 
         return check
 

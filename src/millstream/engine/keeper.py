@@ -7,6 +7,8 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
+from millstream.engine import snapshotter
+
 if TYPE_CHECKING:
     from millstream.engine.engine import Engine
 
@@ -26,7 +28,7 @@ class Keeper:
         self._bytes_max = bytes_max
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
-        self._bytes_before = 0
+        self._bytes_before = engine.writer.log_bytes
         self.snapshot_lsn = snapshot_lsn
         self.written = 0
         self.failed = 0
@@ -56,7 +58,7 @@ class Keeper:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "millstream.engine.snapshotter",
+                snapshotter.__name__,
                 self._directory,
                 str(lsn),
                 stdin=asyncio.subprocess.DEVNULL,

@@ -13,8 +13,10 @@ from millstream.engine.disk import ThreadedDisk
 from millstream.engine.engine import Engine, State
 from millstream.engine.keeper import Keeper
 from millstream.engine.replay import replay
+from millstream.engine.snapshotter import snapshot_lock
 from millstream.engine.snapshotting import dump
 from millstream.engine.writer import Bounds as WriteBounds
+from millstream.storage.damage import StorageError
 from millstream.storage.files_os import OsFiles
 from millstream.storage.lock import DirectoryLock, lock_directory
 from millstream.storage.log import Log, LogOptions
@@ -36,6 +38,7 @@ class EngineOptions(NamedTuple):
     log_file_bytes: int = 64 << 20
     snapshot_frames: int = 200_000
     snapshot_bytes: int = 256 << 20
+    stop_ms: int = 10_000
 
 
 class Opened(NamedTuple):
@@ -48,10 +51,13 @@ class Opened(NamedTuple):
     log: Log
     snapshots: Snapshots
     lock: DirectoryLock
+    stop_s: float
+    files: Files
+    directory: str
 
     async def close(self) -> None:
         """Finish all work, write a last snapshot, and let the directory go."""
-        await self.engine.stop()
+        await self.engine.stop(self.stop_s)
         await self.keeper.stop()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._close_files)
@@ -62,9 +68,10 @@ class Opened(NamedTuple):
         # After a failed write the state in memory is ahead of the disk and must not be kept.
         if self.engine.writer.failure is None and lsn > self.snapshots.newest_lsn:
             try:
-                self.snapshots.write(lsn, dump(self.machine, self.engine.views))
-                self.snapshots.prune()
-            except OSError as error:
+                with snapshot_lock(self.files, self.directory):
+                    self.snapshots.write(lsn, dump(self.machine, self.engine.views))
+                    self.snapshots.prune()
+            except (OSError, StorageError) as error:
                 _log.warning("no last snapshot, the next start replays the log: %s", error)
         self.log.close()
         self.lock.release()
@@ -118,11 +125,14 @@ async def _open(
     )
     state = State(found.machine, found.views, found.lsn)
     engine = Engine(state, disk, log.read, clock, write_bounds)
-    engine.writer.log_bytes = log.bytes_total
+    engine.writer.log_bytes = log.bytes_total - log.room
     keeper = Keeper(
         engine, directory, found.snapshot_lsn, options.snapshot_frames, options.snapshot_bytes
     )
     engine.on_batch = keeper.look
     disk.start()
     engine.start(loop)
-    return Opened(engine, found.machine, disk, keeper, log, found.snapshots, lock)
+    stop_s = options.stop_ms / 1000
+    return Opened(
+        engine, found.machine, disk, keeper, log, found.snapshots, lock, stop_s, files, directory
+    )

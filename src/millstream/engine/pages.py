@@ -17,7 +17,8 @@ from millstream.format.frame import Frame, decode_frame
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from millstream.engine.tails import Chunk, Tail
+    from millstream.engine.hot import Chunk
+    from millstream.engine.tails import Tail
 
 
 class Page(NamedTuple):
@@ -59,7 +60,7 @@ def plan(tail: Tail, index: int, bytes_max: int, count_max: int) -> Plan:
         number = owner.extents.holding(index)
         while index < stop_at and size < bytes_max:
             extent = owner.extents.row(number)
-            chunk = owner.hot_chunk(number)
+            chunk = owner.hot.get(number) if owner.hot is not None else None
             is_hot = is_hot and chunk is not None
             stop = min(extent.end, stop_at)
             pieces.append(

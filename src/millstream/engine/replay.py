@@ -64,17 +64,21 @@ def replay(
         except (msgspec.DecodeError, ValueError) as error:
             raise DataDamaged(found.path, 0, f"the snapshot does not add up: {error}") from error
     lsn, frames = snapshot_lsn, 0
-    for placed in recovery.frames(after=snapshot_lsn, proven=snapshots.newest_lsn):
-        if up_to is not None and placed.frame.lsn > up_to:
+    frames_behind = recovery.frames(after=snapshot_lsn, proven=snapshots.newest_lsn)
+    # Not one frame past ``up_to``: what follows may be in the middle of being written.
+    while up_to is None or lsn < up_to:
+        placed = next(frames_behind, None)
+        if placed is None:
             break
-        _apply(machine, views, placed)
+        apply_frame(machine, views, placed)
         lsn = placed.frame.lsn
         frames += 1
     views.take_changed()
     return Replayed(machine, views, recovery, snapshots, snapshot_lsn, lsn, frames)
 
 
-def _apply(machine: Machine, views: Views, placed: Placed) -> None:
+def apply_frame(machine: Machine, views: Views, placed: Placed) -> None:
+    """Take over all events of one frame. Raises DataDamaged when they cannot follow."""
     place = pack_place(placed.ordinal, placed.position)
     try:
         for meta, data in placed.parts():

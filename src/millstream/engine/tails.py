@@ -13,6 +13,7 @@ from millstream.core import media
 from millstream.core.offsets import Position, format_offset
 from millstream.core.streams.state import Life, deadline_of
 from millstream.engine.extents import Extents
+from millstream.engine.hot import Hot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,18 +21,7 @@ if TYPE_CHECKING:
     from millstream.core.events import Appended, StreamCreated
     from millstream.core.streams.state import Stream
 
-Chunk = bytes | tuple[bytes, bytes]
-"""The bytes of one append; with the lengths of its messages when there are several."""
-
-_TRIM_AT = 64
-
 _log = logging.getLogger(__name__)
-
-
-def _weight(chunk: Chunk | None) -> int:
-    if chunk is None:
-        return 0
-    return len(chunk) if isinstance(chunk, bytes) else len(chunk[0])
 
 
 class Tail:
@@ -44,8 +34,6 @@ class Tail:
         "expires_at_ms",
         "extents",
         "hot",
-        "hot_from",
-        "hot_gone",
         "index",
         "is_closed",
         "is_json",
@@ -80,11 +68,7 @@ class Tail:
         self.is_closed = False
         self.is_removed = False
         self.life = Life.LIVE
-        # The newest appends, still in memory: hot[k] belongs to extent hot_from + k. An append
-        # of several messages also carries their lengths.
-        self.hot: list[Chunk | None] | None = None
-        self.hot_from = 0
-        self.hot_gone = 0
+        self.hot: Hot | None = None
         self.watchers: list[Callable[[], None]] | None = None
         # The last live event, encoded once for all that follow this stream at its end.
         self.live_event: tuple[object, bytes] | None = None
@@ -165,36 +149,16 @@ class Tail:
             return
         self.stored_bytes += len(data)
         if self.hot is None:
-            self.hot = []
-            self.hot_from = len(self.extents) - 1
-        self.hot.append((data, event.lengths) if event.lengths else data)
-
-    def hot_chunk(self, number: int) -> Chunk | None:
-        """Return append ``number`` if it is in memory."""
-        at = number - self.hot_from
-        return self.hot[at] if self.hot is not None and at >= 0 else None
+            self.hot = Hot(len(self.extents) - 1)
+        self.hot.add((data, event.lengths) if event.lengths else data)
 
     def cool(self) -> int:
         """Let the oldest append in memory go; return how many bytes that frees."""
-        hot = self.hot
-        if hot is None:
+        if self.hot is None:
             return 0
-        first = hot[self.hot_gone]
-        hot[self.hot_gone] = None
-        self.hot_gone += 1
-        if self.hot_gone == len(hot):
-            self.hot, self.hot_gone = None, 0
-        elif self.hot_gone * 2 > len(hot) and self.hot_gone >= _TRIM_AT:
-            # Shifting the list for every single one would cost its whole length each time.
-            del hot[: self.hot_gone]
-            self.hot_from += self.hot_gone
-            self.hot_gone = 0
-        return _weight(first)
-
-    def cool_all(self) -> int:
-        """Let all appends in memory go; return how many bytes that frees."""
-        freed = sum(_weight(chunk) for chunk in self.hot or ())
-        self.hot, self.hot_gone = None, 0
+        freed = self.hot.cool()
+        if not len(self.hot):
+            self.hot = None
         return freed
 
     def restore(self, stream: Stream, packed: bytes) -> None:

@@ -134,5 +134,7 @@ class Views:
         self.stored_bytes -= tail.stored_bytes
         if self._by_path.get(tail.path) is tail:
             del self._by_path[tail.path]
-        self.hot_bytes -= tail.cool_all()
+        if tail.hot is not None:
+            self.hot_bytes -= tail.hot.weight()
+            tail.hot = None
         self._changed[tail] = None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -36,7 +36,6 @@ COPY_BYTES_MAX: Final = 4096
 _HEADER = struct.Struct("<IIQQBBHI")
 _BEHIND_CRC = struct.Struct("<QQBBHI")
 _BEHIND_CRC_ONE = struct.Struct("<QQBBHIII")
-_CRC_AT: Final = 4
 _BEHIND_CRC_AT: Final = 8
 _pack_u32 = struct.Struct("<I").pack
 _pack_u32_pair = struct.Struct("<II").pack
@@ -48,7 +47,7 @@ _HEADER_END = re.compile(rb"\x01[\x00\x01][\x00-\xff]{2}\x00{4}", re.DOTALL)
 _HEADER_END_AT: Final = 24
 
 
-class Span(NamedTuple):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """Where one event lies, counted from the first byte of its frame."""
 
     meta_at: int
@@ -57,7 +56,7 @@ class Span(NamedTuple):
     data_length: int
 
 
-class Frame(msgspec.Struct, frozen=True):
+class Frame(msgspec.Struct, frozen=True, gc=False):
     """A frame whose checksum and structure hold. ``spans`` has one entry per event."""
 
     lsn: int
@@ -180,14 +179,15 @@ def decode_frame(
         return Corrupt(f"a frame of {length} bytes is shorter than its own header")
     if length > available:
         return CutShort(length)
-    view = memoryview(buffer)[position : position + length]
-    if crc32c(view[_BEHIND_CRC_AT:], crc32c(view[:_CRC_AT])) != crc:
+    view = buffer if isinstance(buffer, memoryview) else memoryview(buffer)
+    covered = view[position + _BEHIND_CRC_AT : position + length]
+    if crc32c(covered, crc32c(_pack_u32(length))) != crc:
         return Corrupt("the frame does not match its checksum")
     if version != FRAME_VERSION:
         return UnknownVersion("the frame", version, FRAME_VERSION)
     if kind > KIND_MARK or reserved != 0 or durable_lsn >= lsn:
         return Corrupt("the frame's header contradicts itself")
-    spans = _spans(view, length, count)
+    spans = _spans(buffer, position, length, count)
     if spans is None or (kind == KIND_MARK and count):
         return Corrupt("the frame's events do not fill the frame")
     return Frame(lsn, durable_lsn, kind, length, spans)
@@ -199,13 +199,15 @@ def _short_header(buffer: bytes | memoryview, position: int) -> Ended | CutShort
     return CutShort(HEADER_BYTES) if any(rest) else Ended()
 
 
-def _spans(view: memoryview, length: int, count: int) -> tuple[Span, ...] | None:
+def _spans(
+    buffer: bytes | memoryview, position: int, length: int, count: int
+) -> tuple[Span, ...] | None:
     at = HEADER_BYTES
     spans: list[Span] = []
     for _ in range(count):
         if at + EVENT_HEADER_BYTES > length:
             return None
-        meta_length, data_length = _unpack_u32_pair(view, at)
+        meta_length, data_length = _unpack_u32_pair(buffer, position + at)
         meta_at = at + EVENT_HEADER_BYTES
         data_at = meta_at + meta_length
         at = data_at + data_length

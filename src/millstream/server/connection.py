@@ -385,7 +385,10 @@ class Connection(asyncio.Protocol):
     def _flush(self) -> None:
         if self._out:
             out, self._out = self._out, []
-            self.transport.writelines(out)
+            if len(out) == 1:
+                self.transport.write(out[0])
+            else:
+                self.transport.writelines(out)
 
     def _is_making_progress(self, now: float) -> bool:
         unsent = self.transport.get_write_buffer_size()

@@ -116,7 +116,7 @@ class Intake:
         """Bytes of the present request's body that are held so far."""
         self.is_finished = False
         """Whether the last request of the connection has come; what follows is ignored."""
-        self._host_good = b""
+        self._host_good = b"\0"
         self._is_upgrade = False
         self._is_old = False
         self._url = b""

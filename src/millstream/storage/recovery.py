@@ -56,8 +56,9 @@ class Placed(msgspec.Struct, frozen=True):
     def parts(self) -> Iterator[tuple[memoryview, memoryview]]:
         """Yield (encoded event, data) of each event, as views."""
         data = self.data
-        for meta_at, meta_length, data_at, data_length in self.frame.spans:
-            yield data[meta_at : meta_at + meta_length], data[data_at : data_at + data_length]
+        for span in self.frame.spans:
+            data_at = span.data_at
+            yield data[span.meta_at : data_at], data[data_at : data_at + span.data_length]
 
 
 class Cut(msgspec.Struct, frozen=True):

@@ -150,9 +150,12 @@ def next_cursor(now_ms: int, seen: int | None, jitter: int) -> int:
     return seen + jitter
 
 
-def etag(stream_id: int, start: int, end: int, *, is_eof: bool) -> bytes:
-    """Return the entity tag of a page: incarnation, range, and whether it is the last there is."""
-    return b'"%d:%d:%d%s"' % (stream_id, start, end, b":c" if is_eof else b"")
+def etag(stream_id: int, created_ms: int, pages: tuple[int, int], *, is_eof: bool) -> bytes:
+    """Return the entity tag of a page: incarnation, range, and whether it is the last there is.
+
+    The time of creation keeps streams of two data directories apart that count alike.
+    """
+    return b'"%d.%x:%d:%d%s"' % (stream_id, created_ms, *pages, b":c" if is_eof else b"")
 
 
 def is_cached(if_none_match: bytes | None, tag: bytes) -> bool:

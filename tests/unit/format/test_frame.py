@@ -171,6 +171,12 @@ def test_a_proof_is_found_at_any_byte() -> None:
         assert find_proof(data, lead + 1, 5) is None
 
 
+def test_a_proof_is_found_behind_bytes_that_look_like_its_header() -> None:
+    lsn = 2**48
+    later = b"".join(encode_frame(lsn + 1, lsn, KIND_MARK, []))
+    assert find_proof(bytes(40) + later, 0, lsn) == 40
+
+
 def test_a_frame_that_proves_less_is_no_proof() -> None:
     later = b"".join(encode_frame(6, 5, KIND_EVENTS, [(b"m", b"d")]))
     assert find_proof(later, 0, 6) is None

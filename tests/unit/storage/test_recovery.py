@@ -316,6 +316,29 @@ def test_a_directory_whose_name_was_not_durable_is_made_so() -> None:
     assert start(next(next_life.crash_states(1)).files).frames == [(1, (b"one",))]
 
 
+def test_a_file_whose_name_was_not_durable_is_made_so() -> None:
+    disk = disk_with([frame(1, b"x" * 200)])
+    log = start(disk.files, file_bytes=FILE_BYTES).log
+    killed: list[MemoryDisk] = []
+    disk.watch = lambda op: killed.append(disk.kill()) if op.kind == "rename" else None
+    append(log, frame(2, b"x" * 200))
+    (next_life,) = killed
+    append(start(next_life.files, file_bytes=FILE_BYTES).log, frame(2, b"again"))
+    assert lsns(next(next_life.crash_states(1))) == [1, 2]
+
+
+def test_a_whole_frame_in_the_wrong_place_is_not_replayed() -> None:
+    disk = disk_with([frame(1, b"one")], [frame(2, b"two")])
+    at = LOG_HEADER_BYTES + len(frame(1, b"one"))
+    content = disk.content(FIRST)
+    for stray in (frame(1, b"two"), frame(3, b"two", 1)):
+        disk.replace(FIRST, content[:at] + stray + content[at + len(stray) :])
+        assert lsns(disk.kill()) == [1]
+    disk.replace(FIRST, content[:at] + frame(3, b"two") + content[at + len(stray) :])
+    with pytest.raises(DataDamaged, match="frame 3 stands where frame 2 belongs"):
+        lsns(disk)
+
+
 def test_a_killed_process_s_unsynced_frames_are_kept_for_good_or_cut() -> None:
     disk = MemoryDisk()
     log = start(disk.files).log

@@ -45,7 +45,7 @@ def page_response(
     """Return the answer that carries ``page``."""
     is_current = page.end >= tail.index
     is_eof = is_current and tail.is_closed
-    tag = etag(tail.stream_id, index, page.end, is_eof=is_eof)
+    tag = etag(tail.stream_id, tail.created_ms, (index, page.end), is_eof=is_eof)
     headers = [
         (b"content-type", tail.content_type.encode("latin-1")),
         (b"stream-next-offset", tail.offset_at(page.end).encode()),

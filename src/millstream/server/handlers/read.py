@@ -57,7 +57,7 @@ def read(context: Context, name: str, request: Request, reply: Reply) -> None:
         return
     context.engine.touch(tail)
     if wanted.mode is Mode.SSE:
-        Session(context, tail, index, wanted.cursor, reply).begin()
+        Session(context, tail, index, wanted, reply).begin()
     elif wanted.mode is Mode.LONG_POLL and index == tail.index:
         LongPoll(context, tail, wanted, request, reply).begin()
     elif wanted.start is None:

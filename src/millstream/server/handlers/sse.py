@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from millstream.engine.pages import Page
     from millstream.engine.tails import Tail
     from millstream.server.http import Reply, Sink
+    from millstream.wire.read import Wanted
 
 HEADERS = (
     (b"content-type", b"text/event-stream"),
@@ -38,6 +39,7 @@ class Session:
         "_index",
         "_is_fetching",
         "_is_over",
+        "_limit",
         "_reply",
         "_sink",
         "_tail",
@@ -45,13 +47,14 @@ class Session:
     )
 
     def __init__(
-        self, context: Context, tail: Tail, index: int, cursor: int | None, reply: Reply
+        self, context: Context, tail: Tail, index: int, wanted: Wanted, reply: Reply
     ) -> None:
         """Follow ``tail`` from position ``index`` on."""
         self._context = context
         self._tail = tail
         self._index = index
-        self._cursor = cursor
+        self._cursor = wanted.cursor
+        self._limit = wanted.limit
         self._reply = reply
         self._is_fetching = False
         self._is_over = False
@@ -95,7 +98,7 @@ class Session:
                 self._at_end()
                 return
             page = self._context.engine.read_hot(
-                tail, self._index, self._context.settings.page_bytes, tail.index
+                tail, self._index, self._context.settings.page_bytes, self._limit
             )
             if page is None:
                 self._is_fetching = True
@@ -105,7 +108,7 @@ class Session:
 
     async def _fetch(self) -> None:
         page = await self._context.engine.read(
-            self._tail, self._index, self._context.settings.page_bytes, self._tail.index
+            self._tail, self._index, self._context.settings.page_bytes, self._limit
         )
         self._is_fetching = False
         if self._is_over:

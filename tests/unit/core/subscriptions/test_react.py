@@ -118,7 +118,9 @@ def test_a_wake_stream_that_comes_late_gets_the_wake_that_waits() -> None:
     world.subscribe("s", pull())
     world.create("events/a", "1")
     world.create("wake")
-    assert [message["generation"] for message in world.messages("wake") if isinstance(message, dict)] == [1]
+    assert [
+        message["generation"] for message in world.messages("wake") if isinstance(message, dict)
+    ] == [1]
 
 
 def test_two_subscriptions_share_a_wake_stream() -> None:
@@ -127,7 +129,10 @@ def test_two_subscriptions_share_a_wake_stream() -> None:
     world.subscribe("s", pull())
     world.subscribe("t", pull())
     world.create("events/a", "1")
-    assert [m["subscription_id"] for m in world.messages("wake") if isinstance(m, dict)] == ["s", "t"]
+    assert [m["subscription_id"] for m in world.messages("wake") if isinstance(m, dict)] == [
+        "s",
+        "t",
+    ]
     assert world.tail("wake").index == 2
 
 
