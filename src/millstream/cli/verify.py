@@ -50,12 +50,11 @@ def findings(data_dir: Path) -> Iterator["Finding"]:
     """Give everything found: first in the bytes, then, if those are whole, in what they mean."""
     with server_extra():
         from millstream.engine.audit import audit_directory
-        from millstream.storage.files_os import OsFiles
-        from millstream.storage.verify import Severity, verify_structure
+        from millstream.server.keys import FILE_NAME, KeysError, read_keys
+        from millstream.storage.verify import Finding, Severity
 
-    is_damaged = False
-    for finding in verify_structure(OsFiles(), str(data_dir / "log"), str(data_dir / "snapshots")):
-        is_damaged = is_damaged or finding.severity is Severity.DAMAGE
-        yield finding
-    if not is_damaged:
-        yield from audit_directory(data_dir)
+    yield from audit_directory(data_dir)
+    try:
+        read_keys(data_dir / FILE_NAME)
+    except KeysError as error:
+        yield Finding(Severity.DAMAGE, str(data_dir / FILE_NAME), 0, str(error))

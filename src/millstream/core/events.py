@@ -32,6 +32,8 @@ class Fork(msgspec.Struct, frozen=True, array_like=True):
     sub_offset: int
     base_index: int
     base_time_ms: int
+    moment_ms: int = 0
+    """The time that the client named in place of a message; 0 when it named none."""
 
 
 class StreamCreated(msgspec.Struct, frozen=True, array_like=True, tag=1):

@@ -1,4 +1,4 @@
-"""The offline check of meaning: do the frames of a whole log tell one story, and all of it?
+"""The offline check of meaning: whether the frames of a whole log tell one story, and all of it.
 
 ``storage.verify`` proves that the bytes are the ones that were written. Here every frame is
 replayed from the first on, each snapshot is compared with the state at its LSN and, continued,

@@ -64,12 +64,8 @@ def replay(
         except (msgspec.DecodeError, ValueError) as error:
             raise DataDamaged(found.path, 0, f"the snapshot does not add up: {error}") from error
     lsn, frames = snapshot_lsn, 0
-    frames_behind = recovery.frames(after=snapshot_lsn, proven=snapshots.newest_lsn)
-    # Not one frame past ``up_to``: what follows may be in the middle of being written.
-    while up_to is None or lsn < up_to:
-        placed = next(frames_behind, None)
-        if placed is None:
-            break
+    proven = snapshots.newest_lsn
+    for placed in recovery.frames(after=snapshot_lsn, proven=proven, up_to=up_to):
         apply_frame(machine, views, placed)
         lsn = placed.frame.lsn
         frames += 1

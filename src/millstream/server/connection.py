@@ -159,8 +159,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client leaves too much unread: hold back until it reads."""
         self.is_write_paused = True
-        self._stall_bytes = self.transport.get_write_buffer_size()
-        self.stall_at = self.edge.now + self.edge.stall_s
+        self._watch_reader(self.edge.now)
 
     def resume_writing(self) -> None:
         """The client reads again."""
@@ -240,14 +239,19 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
         elif self.deadline <= now:
             self.deadline = _NEVER
-            if self._is_ending or self.transport.get_write_buffer_size():
-                self.transport.abort()
-            elif self._intake.phase == IDLE:
-                self._close()
-            else:
+            if self._intake.phase != IDLE and not self._is_ending:
                 part = "header" if self._intake.phase == HEAD else "body"
                 self.edge.counters.requests_timed_out += 1
                 self._refuse(Refusal("request_timeout", f"the {part} came too slowly."))
+            elif self.transport.get_write_buffer_size():
+                # Not idle but slow: that is for the other deadline to judge.
+                self.deadline = now + self.edge.idle_s
+                if self.stall_at == _NEVER:
+                    self._watch_reader(now)
+            elif self._is_ending:
+                self.transport.abort()
+            else:
+                self._close()
 
     def wind_down(self) -> None:
         """The server stops: close now if nothing is in flight, else after the answer."""
@@ -368,9 +372,7 @@ class Connection(asyncio.Protocol):
         self._is_ending = True
         self._is_deaf = True
         self._flush()
-        edge = self.edge
-        unsent = self.transport.get_write_buffer_size()
-        self.deadline = edge.now + (edge.stall_s if unsent else edge.linger_s)
+        self.deadline = self.edge.now + self.edge.linger_s
         if self.transport.is_closing():
             return
         if self._refusal is None:
@@ -385,15 +387,14 @@ class Connection(asyncio.Protocol):
     def _flush(self) -> None:
         if self._out:
             out, self._out = self._out, []
-            if len(out) == 1:
-                self.transport.write(out[0])
-            else:
-                self.transport.writelines(out)
+            self.transport.write(out[0]) if len(out) == 1 else self.transport.writelines(out)
+
+    def _watch_reader(self, now: float) -> None:
+        self._stall_bytes = self.transport.get_write_buffer_size()
+        self.stall_at = now + self.edge.stall_s if self._stall_bytes else _NEVER
 
     def _is_making_progress(self, now: float) -> bool:
-        unsent = self.transport.get_write_buffer_size()
-        if unsent >= self._stall_bytes:
+        if self.transport.get_write_buffer_size() >= self._stall_bytes:
             return False
-        self._stall_bytes = unsent
-        self.stall_at = now + self.edge.stall_s
+        self._watch_reader(now)
         return True

@@ -222,7 +222,9 @@ class Intake:
         if host is None or host != self._host_good:
             self._check_host(host)
         if b"content-length" in headers:
-            if int(headers[b"content-length"]) > limits.body_bytes_max:
+            # The parser has checked its size; zeros in front could still be too many for int().
+            length = int(headers[b"content-length"].lstrip(b"0") or b"0")
+            if length > limits.body_bytes_max:
                 self._refuse_body()
         elif b"transfer-encoding" in headers:
             self._check_transfer_encoding(headers[b"transfer-encoding"])

@@ -38,6 +38,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     webhook_ed25519: str
     token_hmac: str
+    check: str
+    """SHA-256 over the fields before: a key with one wrong bit is a key as good as any other."""
 
 
 class _Sealed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -115,15 +117,24 @@ def load_keys(data_dir: str | Path) -> Keys:
     break every receiver without a word, so that is left to the operator.
     """
     path = Path(data_dir) / FILE_NAME
+    keys = read_keys(path)
+    return keys if keys is not None else _create(path)
+
+
+def read_keys(path: Path) -> Keys | None:
+    """Return the keys in the file at ``path``, None when there is no file. Raises KeysError."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        return _create(path)
+        return None
     except OSError as error:
         message = f"the key file {path} cannot be read: {error}"
         raise KeysError(message) from error
     try:
         stored = msgspec.json.decode(raw, type=_File)
+        if stored != _file(stored.webhook_ed25519, stored.token_hmac, stored.version):
+            message = "it does not match its check sum"
+            raise ValueError(message)
         seed, token_key = (_key(stored.webhook_ed25519), _key(stored.token_hmac))
     except (ValueError, msgspec.DecodeError) as error:
         message = (
@@ -140,7 +151,7 @@ def load_keys(data_dir: str | Path) -> Keys:
 
 def _create(path: Path) -> Keys:
     seed, token_key = secrets.token_bytes(_KEY_BYTES), secrets.token_bytes(_KEY_BYTES)
-    raw = msgspec.json.encode(_File(_VERSION, _text(seed), _text(token_key)))
+    raw = msgspec.json.encode(_file(_text(seed), _text(token_key)))
     temporary = path.with_name(f"{path.name}.new")
     try:
         temporary.unlink(missing_ok=True)
@@ -160,6 +171,11 @@ def _create(path: Path) -> Keys:
         message = f"the key file {path} cannot be made: {error}"
         raise KeysError(message) from error
     return Keys(seed, token_key)
+
+
+def _file(seed: str, token_key: str, version: int = _VERSION) -> _File:
+    check = hashlib.sha256(f"{version}:{seed}:{token_key}".encode()).hexdigest()
+    return _File(version, seed, token_key, check)
 
 
 def _thumbprint(public: str) -> str:

@@ -129,16 +129,21 @@ def _snapshots(
     files: Files, directory: str, directory_ids: set[bytes], found: list[LogFile]
 ) -> Iterator[Finding]:
     directory_id = next(iter(directory_ids)) if len(directory_ids) == 1 else None
-    listed = list_snapshots(files, directory)
-    for file in listed:
+    first_lsn = found[0].header.first_lsn if found else 1
+    reached = 0
+    for file in list_snapshots(files, directory):
         try:
             check_snapshot(files, file, directory_id)
         except (DataDamaged, UnknownFormat) as error:
             yield Finding(Severity.DAMAGE, file.path, error.position, error.what)
             continue
+        reached = max(reached, file.lsn)
         if not found:
             what = "there is a snapshot but no log file"
             yield Finding(Severity.DAMAGE, file.path, 0, what)
-        elif file.lsn + 1 < found[0].header.first_lsn:
+        elif file.lsn + 1 < first_lsn:
             what = f"the log from frame {file.lsn + 1} on is gone; this snapshot cannot be used"
             yield Finding(Severity.NOTE, file.path, 0, what)
+    if first_lsn > reached + 1:
+        what = f"the log starts at frame {first_lsn}, and no whole snapshot covers what precedes"
+        yield Finding(Severity.DAMAGE, found[0].path, 0, what)

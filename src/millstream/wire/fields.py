@@ -46,9 +46,10 @@ def counter(raw: bytes, name: str) -> int | Refused:
     """Return a producer number: digits only, up to 2^53 - 1."""
     if _DIGITS.fullmatch(raw) is None:
         return refuse_header(name, "must be a non-negative integer, digits only")
-    if len(raw) > _UNIX_MS_DIGITS_MAX and len(raw.lstrip(b"0")) > _UNIX_MS_DIGITS_MAX:
-        return refuse_header(name, f"must be at most {SAFE_INTEGER_MAX}")
-    value = int(raw)
+    # Leading zeros are taken, but not thousands of them to int(), which refuses to count that far.
+    if len(raw) > _UNIX_MS_DIGITS_MAX:
+        raw = raw.lstrip(b"0") or b"0"
+    value = int(raw) if len(raw) <= _UNIX_MS_DIGITS_MAX else SAFE_INTEGER_MAX + 1
     if value > SAFE_INTEGER_MAX:
         return refuse_header(name, f"must be at most {SAFE_INTEGER_MAX}")
     return value

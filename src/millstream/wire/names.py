@@ -12,15 +12,20 @@ STREAM_ROOT = b"/v1/stream/"
 RESERVED = "__ds"
 NAME_BYTES_MAX = 1024
 
+_CACHED_BYTES_MAX = 128
+"""Longer paths are parsed anew each time, so that nobody can fill the cache's memory with them."""
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
-@lru_cache(maxsize=65536)
 def stream_name(raw: bytes) -> str | Refused:
     """Return the stream's name for the raw path behind the stream root.
 
     Decodes percent signs once; refuses whatever two parties could read in two ways.
     """
+    return _cached_name(raw) if len(raw) <= _CACHED_BYTES_MAX else _parsed_name(raw)
+
+
+def _parsed_name(raw: bytes) -> str | Refused:
     if not _is_percent_clean(raw):
         return _refuse("a percent sign must be followed by two hexadecimal digits")
     if b"%2f" in raw.lower():
@@ -33,6 +38,9 @@ def stream_name(raw: bytes) -> str | Refused:
     except UnicodeDecodeError:
         return _refuse("it must be UTF-8")
     return check_name(name)
+
+
+_cached_name = lru_cache(maxsize=65536)(_parsed_name)
 
 
 def check_name(name: str) -> str | Refused:

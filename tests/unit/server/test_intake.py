@@ -36,10 +36,18 @@ def intake(taken: Taken) -> Intake:
     return Intake(LIMITS, taken, "192.0.2.1")
 
 
-def refusal(intake: Intake, data: bytes) -> str:
-    with pytest.raises(Refusal) as caught:
+def attempt(intake: Intake, data: bytes) -> Refusal | None:
+    try:
         intake.feed(data)
-    return caught.value.code
+    except Refusal as caught:
+        return caught
+    return None
+
+
+def refusal(intake: Intake, data: bytes) -> str:
+    caught = attempt(intake, data)
+    assert caught is not None
+    return caught.code
 
 
 def test_one_piece_may_hold_many_requests(intake: Intake, taken: Taken) -> None:
@@ -79,7 +87,9 @@ def test_repeated_headers_are_joined(intake: Intake, taken: Taken) -> None:
 @pytest.mark.parametrize("name", ["Stream-Seq", "Producer-Epoch", "Authorization", "Content-Type"])
 def test_headers_that_must_be_single_may_not_be_repeated(name: str, intake: Intake) -> None:
     line = f"{name}: 1\r\n".encode()
-    assert refusal(intake, b"POST /a HTTP/1.1\r\nHost: x\r\n" + line + line) == "bad_request"
+    assert refusal(intake, b"POST /a HTTP/1.1\r\nHost: x\r\n" + line * 2 + b"\r\n") == (
+        "bad_request"
+    )
 
 
 def test_a_body_is_refused_by_its_announced_length(intake: Intake) -> None:
@@ -98,9 +108,11 @@ def test_header_bytes_are_limited_in_one_piece_and_in_many(taken: Taken) -> None
     assert refusal(Intake(LIMITS, taken), head) == "headers_too_large"
     dribble = Intake(LIMITS, taken)
     dribble.feed(b"GET /a HTTP/1.1\r\nHost: x\r\nX: ")
-    with pytest.raises(Refusal):
-        for _ in range(1000):
-            dribble.feed(b"a" * 100)
+    fed = 0
+    while not isinstance(caught := attempt(dribble, b"a" * 100), Refusal):
+        fed += 100
+        assert fed < 100_000
+    assert caught.code == "headers_too_large"
     assert taken.requests == []
 
 

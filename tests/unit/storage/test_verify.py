@@ -112,3 +112,10 @@ def test_a_log_that_starts_late_is_a_note_at_older_snapshots() -> None:
     disk.files.unlink(FIRST)
     assert damages(disk) == []
     assert any("cannot be used" in note for note in notes(disk))
+
+
+def test_a_log_that_starts_late_without_a_snapshot_is_damage() -> None:
+    disk = directory()
+    disk.files.unlink(FIRST)
+    disk.files.unlink(SNAPSHOT)
+    assert any("starts at frame 3" in found.what for found in damages(disk))

@@ -97,6 +97,7 @@ def _make(
             point.sub_offset,
             point.base.index,
             point.base.time_ms,
+            _moment(point.anchor),
         )
     data = [b""] * len(events)
     events.append(
@@ -116,6 +117,11 @@ def _make(
         data.append(b"")
     answer = Created(stream_id, content_type, tail, command.is_closed, is_new=True)
     return Draft(tuple(events), tuple(data), answer)
+
+
+def _moment(anchor: Position | None) -> int:
+    """Return the time that a fork offset names when it names no message."""
+    return anchor.time_ms if anchor is not None and anchor.is_point_in_time else 0
 
 
 def _confirm(stream: Stream, command: CreateStream) -> Created | Refused:
@@ -143,7 +149,9 @@ def _difference(stream: Stream, command: CreateStream) -> str | None:
     if request is not None and fork is not None:
         if request.source_path != fork.source_path:
             return "Stream-Forked-From"
-        if request.anchor is not None and request.anchor.index != fork.anchor_index:
+        anchor = request.anchor
+        asked = anchor and (anchor.index, _moment(anchor))
+        if asked is not None and asked != (fork.anchor_index, fork.moment_ms):
             return "Stream-Fork-Offset"
         if request.sub_offset != fork.sub_offset:
             return "Stream-Fork-Sub-Offset"

@@ -38,10 +38,11 @@ def list_streams(context: Context, request: Request, reply: Reply) -> None:
     count = LIMIT_DEFAULT
     if limit is not None:
         text = str(limit)
-        if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= LIMIT_MAX):
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LIMIT_MAX))
+        count = int(text) if is_number else 0
+        if not 1 <= count <= LIMIT_MAX:
             reply.send(refuse(refuse_query("limit", f"must be from 1 to {LIMIT_MAX}")))
             return
-        count = int(text)
     now_ms = context.engine.clock.now_ms()
     found: list[Tail] = []
     next_after = None

@@ -202,6 +202,21 @@ def test_an_expired_stream_replaced_by_a_put_is_linked_anew() -> None:
     assert [link.tail for link in held.links] == [world.tail("events/a")]
 
 
+def test_a_wake_stream_made_again_is_pending_for_those_who_watch_it() -> None:
+    world = World()
+    world.do(CreateStream(path="wake", content_type="application/json", ttl_s=1))
+    world.subscribe("s", pull())
+    world.subscribe("watcher", pull("wake", wake="elsewhere"))
+    world.create("events/a", "1")
+    held = world.claimed("watcher")
+    world.now_ms += 5000
+    world.create("wake")
+    assert world.pending("watcher") == ["wake"]
+    assert world.tail("wake").index == 1
+    world.ack(held, done=True)
+    assert world.sub("watcher").phase is Phase.WAKING
+
+
 def test_one_wake_tells_of_so_many_streams_and_the_next_of_the_rest() -> None:
     world = World()
     world.subscribe("s", webhook("events/*"))
