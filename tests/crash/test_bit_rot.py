@@ -21,8 +21,8 @@ from millstream.storage.verify import Severity
 from millstream.testing.files_memory import MemoryDisk
 from tests.support.bench import DIRECTORY, Bench, options, read_all, recover, state_records
 
-FILE_BYTES = 2048
-STEPS = 9
+FILE_BYTES = 1024
+STEPS = 4
 ALL_BITS_FROM = 5000
 BITS_SAMPLED = 700
 
@@ -37,12 +37,12 @@ class Directory(NamedTuple):
 
 
 async def _live(disk: MemoryDisk, *, is_stopped: bool) -> None:
-    bench = Bench(disk, 3, file_bytes=FILE_BYTES)
-    await bench.live(STEPS // 2)
+    bench = Bench(disk, 8, file_bytes=FILE_BYTES)
+    bench.sizes = (0, 9)
+    await bench.live(STEPS)
     bench.snapshot()
-    for _ in range(STEPS // 2):
+    for _ in range(STEPS):
         await bench.step()
-    bench.snapshot()
     await bench.burst(bench.append("events/a", "a"))
     if is_stopped:
         await bench.stop()

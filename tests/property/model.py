@@ -200,6 +200,9 @@ class Model:
         if stream.is_closed:
             if claim is not None and claim == stream.closed_by:
                 return ("duplicate", stream.stream_id, len(stream.messages), claim.seq, True)
+            verdict = self.judge(stream, claim) if claim is not None else None
+            if verdict is not None and verdict[0] == "duplicate":
+                return (*verdict[:-1], True)
             if c.is_closing and body == [] and claim is None:
                 return ("added", stream.stream_id, stream.tail, True, 0)
             return no("stream_closed", stream)

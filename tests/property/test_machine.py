@@ -97,15 +97,15 @@ class StreamsAgree(RuleBasedStateMachine):
         request = stream.asked
         if request is not None and data.draw(st.booleans(), "leave the anchor out"):
             request = ForkRequest(request.source_path, None, request.sub_offset)
-        expires = stream.expires_ms
+        ttl, expires = stream.ttl_s, stream.expires_ms
         if data.draw(RARELY):
-            expires = 77
+            ttl, expires = None, 77
         is_closed = stream.is_closed ^ data.draw(RARELY)
         kind = stream.kind.upper()
         self.pair.put(
             stream.path,
             kind,
-            ttl=stream.ttl_s,
+            ttl=ttl,
             expires=expires,
             is_closed=is_closed,
             request=request,
@@ -142,7 +142,7 @@ class StreamsAgree(RuleBasedStateMachine):
 
     def draw_request(self, data: st.DataObject, source: str) -> ForkRequest:
         found = self.pair.model.at_path.get(source)
-        places = [ZERO, Position(max(self.pair.now - 500, 1), 0), Position(7, 3)]
+        places = [ZERO, Position(max(self.pair.now - 500, 1), 0), Position(7, 99)]
         if found is not None:
             places += [Position(found.time_at(i), i) for i in range(len(found.messages) + 1)]
         anchor = data.draw(st.none() | st.sampled_from(places), "anchor")

@@ -117,6 +117,7 @@ class Bench:
     def __init__(self, disk: MemoryDisk, seed: int, *, file_bytes: int = FILE_BYTES) -> None:
         self.disk = disk
         self.rng = random.Random(seed)
+        self.sizes: tuple[int, ...] = (0, 5, 40, 40, 300, 900)
         self.clock = ManualClock()
         self.file_bytes = file_bytes
         self.stored: list[Stored] = []
@@ -127,6 +128,7 @@ class Bench:
         self._seqs: dict[tuple[str, str], int] = {}
         self._serial = 0
         self._open: dict[str, str] = {}
+        self._ids: dict[str, int] = {}
         self._held: Claimed | None = None
         self.inline: InlineDisk
         self.log: Log
@@ -176,7 +178,7 @@ class Bench:
             case CreateStream(), Created(is_new=True):
                 self.created.add(answer.stream_id)
             case DeleteStream(), Done():
-                self.deleted.add(self._open_ids[command.path])
+                self.deleted.add(self._ids[command.path])
             case AckWake(), _:
                 self._held = None
             case ClaimWake(), Claimed():
@@ -184,15 +186,8 @@ class Bench:
             case _:
                 pass
 
-    @property
-    def _open_ids(self) -> dict[str, int]:
-        return self._ids
-
-    _ids: dict[str, int] = {}  # noqa: RUF012 - replaced in setup
-
     async def setup(self) -> None:
         """Make the first streams and a subscription."""
-        self._ids = {}
         await self._create("wake", JSON)
         for path, kind in (("events/a", JSON), ("events/b", JSON), ("raw/c", OCTETS)):
             await self._create(path, kind)
@@ -222,7 +217,7 @@ class Bench:
 
     def _message(self, name: str) -> bytes:
         self._serial += 1
-        size = self.rng.choice((0, 5, 40, 40, 300, 900))
+        size = self.rng.choice(self.sizes)
         return f'"{name}.{self._serial}:{"x" * size}"'.encode()
 
     async def step(self) -> None:

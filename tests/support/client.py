@@ -135,7 +135,8 @@ class Live:
 
     def next(self) -> Event | None:
         """Return the next event, or None when the server has ended the answer."""
-        kind, lines = "message", []
+        kind = "message"
+        lines: list[str] = []
         while line := self._response.readline():
             text = line.decode().removesuffix("\n")
             if not text:

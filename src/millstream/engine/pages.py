@@ -85,10 +85,13 @@ def plan(tail: Tail, index: int, bytes_max: int, count_max: int) -> Plan:
 
 def _owners(tail: Tail, index: int) -> list[tuple[Tail, int]]:
     """Return who holds what behind ``index``: sources first, each up to where its fork began."""
-    owners = [(tail, tail.index)]
+    until = tail.index
+    owners = [(tail, until)]
     while index < tail.extents.base and tail.source is not None:
-        until, tail = tail.extents.base, tail.source
-        owners.append((tail, until))
+        # A fork may leave its source before the point at which that one left its own.
+        until, tail = min(until, tail.extents.base), tail.source
+        if until > tail.extents.base:
+            owners.append((tail, until))
     owners.reverse()
     return owners
 

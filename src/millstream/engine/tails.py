@@ -98,7 +98,7 @@ class Tail:
         """Return where the append that holds the message behind ``index`` ends, seen from here."""
         tail, limit = self, self.index
         while index < tail.extents.base and tail.source is not None:
-            limit, tail = tail.extents.base, tail.source
+            limit, tail = min(limit, tail.extents.base), tail.source
         return min(tail.extents.row(tail.extents.holding(index)).end, limit)
 
     def index_since(self, time_ms: int) -> int:
@@ -108,7 +108,7 @@ class Tail:
             found = min(tail.extents.first_since(time_ms), limit)
             if found > tail.extents.base or tail.source is None:
                 return found
-            limit, tail = tail.extents.base, tail.source
+            limit, tail = min(limit, tail.extents.base), tail.source
 
     def knows(self, position: Position) -> bool:
         """Tell whether ``position`` is one this stream gave out."""

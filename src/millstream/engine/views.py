@@ -22,6 +22,8 @@ from millstream.engine.tails import Tail
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_STALE_MIN = 256
+
 
 class Views:
     """The read model: a fold over durable events."""
@@ -32,6 +34,7 @@ class Views:
         self._by_path: SortedDict[str, Tail] = SortedDict()
         self._hot_bytes_max = hot_bytes_max
         self._hot_order: deque[Tail] = deque()
+        self._hot_stale = 0
         self._changed: dict[Tail, None] = {}
         self.hot_bytes = 0
         self.stored_bytes = 0
@@ -43,10 +46,10 @@ class Views:
     def find(self, path: str, now_ms: int) -> Tail | Refused:
         """Return the stream that answers at ``path``, or why none does."""
         tail: Tail | None = self._by_path.get(path)
+        if tail is not None and tail.life is not Life.LIVE:
+            return Refused(code=Code.STREAM_GONE, detail=f"the stream at {path!r} was deleted")
         if tail is None or 0 < tail.deadline_ms <= now_ms:
             return Refused(code=Code.STREAM_NOT_FOUND, detail=f"no stream at {path!r}")
-        if tail.life is not Life.LIVE:
-            return Refused(code=Code.STREAM_GONE, detail=f"the stream at {path!r} was deleted")
         return tail
 
     def by_id(self, stream_id: int) -> Tail | None:
@@ -119,7 +122,9 @@ class Views:
         self.hot_bytes += size
         self._hot_order.append(tail)
         while self.hot_bytes > self._hot_bytes_max and self._hot_order:
-            self.hot_bytes -= self._hot_order.popleft().cool()
+            oldest = self._hot_order.popleft()
+            self._hot_stale -= oldest.is_removed
+            self.hot_bytes -= oldest.cool()
 
     def _hide(self, event: StreamHidden) -> None:
         tail = self._by_id[event.stream_id]
@@ -136,5 +141,13 @@ class Views:
             del self._by_path[tail.path]
         if tail.hot is not None:
             self.hot_bytes -= tail.hot.weight()
+            self._hot_stale += len(tail.hot)
             tail.hot = None
+            self._forget_stale()
         self._changed[tail] = None
+
+    def _forget_stale(self) -> None:
+        """Let go of removed streams in the order of cooling, once they are most of it."""
+        if self._hot_stale > _STALE_MIN and self._hot_stale * 2 > len(self._hot_order):
+            self._hot_order = deque(tail for tail in self._hot_order if not tail.is_removed)
+            self._hot_stale = 0

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from millstream.core.events import Event
     from millstream.core.machine import Command, Machine
+    from millstream.core.streams.decide import Draft
     from millstream.engine.clock import Clock
     from millstream.storage.log import Place
 
@@ -69,6 +70,8 @@ class Entry(NamedTuple):
     frame_bytes: int
     weight: int = 1
     """0 for a mark, which nobody waits for."""
+    size: int = 0
+    """Bytes of messages that count against the budget until the answer is out."""
 
 
 class Writer:
@@ -188,33 +191,29 @@ class Writer:
             return
         while inbox:
             command, callback, size = inbox.popleft()
-            self._waiting_bytes -= size
             try:
                 draft = machine.handle(command, now_ms)
+                if draft.events:
+                    self._gather(callback, draft, size)
+                    continue
             except Exception as error:  # noqa: BLE001 - the machine may be half changed: stop for good
                 name = type(command).__name__
                 _log.critical("a %s command broke the machine", name, exc_info=error)
                 self._waiting -= 1
+                self._waiting_bytes -= size
                 _tell(callback, Refused(code=Code.INTERNAL, detail="the server failed on this"))
                 self._fail(error, [])
                 return
-            if draft.events:
-                self._gather(callback, draft.answer, draft.events, draft.data)
-            elif self._in_flight is None and not self._gathered:
-                self._waiting -= 1
-                _tell(callback, draft.answer)
+            entry = Entry(callback, draft.answer, (), (), [], 0, size=size)
+            if self._in_flight is None and not self._gathered:
+                self._answer([entry])
             else:
-                self._gathered.append(Entry(callback, draft.answer, (), (), [], 0))
+                self._gathered.append(entry)
         if self._in_flight is None:
             self._flush()
 
-    def _gather(
-        self,
-        callback: Callable[[object], None] | None,
-        answer: object,
-        events: tuple[Event, ...],
-        data: tuple[bytes, ...],
-    ) -> None:
+    def _gather(self, callback: Callable[[object], None] | None, draft: Draft, size: int) -> None:
+        answer, events, data = draft.answer, draft.events, draft.data
         self._lsn += 1
         self._is_marked = False
         if len(events) == 1:
@@ -223,9 +222,9 @@ class Writer:
             parts = [(encode_event(e), d) for e, d in zip(events, data, strict=True)]
         # Everything before this batch is on disk by the time the batch is written.
         buffers = encode_frame(self._lsn, self._flush_lsn, KIND_EVENTS, parts)
-        size = sum(map(len, buffers))
-        self._gathered_bytes += size
-        self._gathered.append(Entry(callback, answer, events, data, buffers, size))
+        length = sum(map(len, buffers))
+        self._gathered_bytes += length
+        self._gathered.append(Entry(callback, answer, events, data, buffers, length, size=size))
 
     def _flush(self) -> None:
         gathered = self._gathered
@@ -283,6 +282,7 @@ class Writer:
         for entry in batch:
             _tell(entry.callback, entry.answer)
             self._waiting -= entry.weight
+            self._waiting_bytes -= entry.size
         if self.on_idle is not None and self.is_idle:
             self.on_idle()
 
@@ -303,6 +303,7 @@ class Writer:
         for entry in entries:
             _tell(entry.callback, refusal)
         self._waiting = len(self._inbox)
+        self._waiting_bytes = sum(size for _, _, size in self._inbox)
         self._refuse_inbox()
         self.on_failure(error)
         if self.on_idle is not None:

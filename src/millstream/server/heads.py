@@ -44,7 +44,7 @@ class Heads:
             return b"".join((prefix, tail, b"\r\n"))
         lines = b"\r\n".join(map(_colon, headers))
         breaks = len(headers) - 1
-        if lines.count(b"\n") != breaks or lines.count(b"\r") != breaks or b"\0" in lines:
+        if lines.count(b"\n") != breaks or lines.count(b"\r") != breaks or 0 in lines:
             raise ValueError("a response header contains a line break or NUL")
         return b"".join((prefix, lines, b"\r\n", tail, b"\r\n"))
 

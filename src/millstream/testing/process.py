@@ -41,6 +41,7 @@ class ServerProcess:
         self.arguments = tuple(arguments)
         self.port = port or free_port()
         self.log = data_dir.with_name(data_dir.name + ".server.log")
+        self.environment: dict[str, str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -73,12 +74,7 @@ class ServerProcess:
 
         Raises ServerDidNotStart, with the process gone, if it ends or takes longer than `ready_s`.
         """
-        if self.is_running:
-            raise RuntimeError("the server is already running")
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own command
-                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+        self._process = self.launch()
         deadline = time.monotonic() + ready_s
         while not self._answers_ready():
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -88,6 +84,20 @@ class ServerProcess:
                 self.kill()
                 raise ServerDidNotStart(f"not ready after {ready_s} s:\n{self.output()}")
         return self
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start the process and return at once, ready or not; `start` is what tests want mostly."""
+        if self.is_running:
+            raise RuntimeError("the server is already running")
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+            )
+        return self._process
 
     def kill(self) -> None:
         """SIGKILL the process and wait until it is gone. Nothing happens if it is gone already."""

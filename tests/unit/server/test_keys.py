@@ -58,7 +58,7 @@ def test_a_damaged_file_stops_the_start_and_is_left_alone(tmp_path: Path, damage
     }
     text = json.dumps(stored | changes[damage]) if damage in changes else damage
     path.write_text(text)
-    with pytest.raises(KeysError, match="keys.json"):
+    with pytest.raises(KeysError, match=r"keys\.json"):
         load_keys(tmp_path)
     assert path.read_text() == text
 

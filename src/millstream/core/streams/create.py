@@ -54,13 +54,14 @@ def _source(
     if point is None or isinstance(point, Refused):
         return point
     source = state.by_path.get(point.source_path)
-    if source is None or source is old or source.is_expired(now_ms):
+    is_live = source is not None and source.life is Life.LIVE
+    if source is None or source is old or (is_live and source.is_expired(now_ms)):
         return Refused(
             code=Code.SOURCE_NOT_FOUND,
             detail=f"no stream at {point.source_path!r} to fork from",
             field="Stream-Forked-From",
         )
-    if source.life is not Life.LIVE or source.stream_id != point.source_id:
+    if not is_live or source.stream_id != point.source_id:
         return Refused(
             code=Code.SOURCE_GONE,
             detail=f"the stream at {point.source_path!r} was deleted",
@@ -150,8 +151,8 @@ def _difference(stream: Stream, command: CreateStream) -> str | None:
         if request.source_path != fork.source_path:
             return "Stream-Forked-From"
         anchor = request.anchor
-        asked = anchor and (anchor.index, _moment(anchor))
-        if asked is not None and asked != (fork.anchor_index, fork.moment_ms):
+        point = (fork.anchor_index, fork.moment_ms)
+        if anchor is not None and (anchor.index, _moment(anchor)) != point:
             return "Stream-Fork-Offset"
         if request.sub_offset != fork.sub_offset:
             return "Stream-Fork-Sub-Offset"

@@ -58,10 +58,11 @@ def refused(answer: object) -> Draft:
 def find(state: Streams, path: str, now_ms: int) -> Stream | Refused:
     """Return the stream that answers at ``path`` now, or why none does."""
     stream = state.by_path.get(path)
+    # A deleted stream has no deadline any more: its path stays taken for as long as forks read it.
+    if stream is not None and stream.life is not Life.LIVE:
+        return Refused(code=Code.STREAM_GONE, detail=f"the stream at {path!r} was deleted")
     if stream is None or stream.is_expired(now_ms):
         return Refused(code=Code.STREAM_NOT_FOUND, detail=f"no stream at {path!r}")
-    if stream.life is not Life.LIVE:
-        return Refused(code=Code.STREAM_GONE, detail=f"the stream at {path!r} was deleted")
     return stream
 
 
@@ -142,7 +143,16 @@ def _on_closed(stream: Stream, command: Append, *, is_empty: bool) -> object:
         return Duplicate(
             stream.stream_id, stream.tail_index, command.claim, command.claim.seq, is_closed=True
         )
-    if command.is_closing and is_empty and command.claim is None:
+    claim = command.claim
+    known = stream.producers.get(claim.producer_id) if claim and stream.producers else None
+    if claim is not None and known is not None:
+        verdict = judge(known, claim)
+        if isinstance(verdict, Repeat):
+            # Stored before somebody else closed the stream: its answer may have been lost.
+            return Duplicate(
+                stream.stream_id, verdict.end_index, claim, verdict.seq_last, is_closed=True
+            )
+    if command.is_closing and is_empty and claim is None:
         return Added(stream.stream_id, stream.tail, is_closed=True)
     return Refused(
         code=Code.STREAM_CLOSED,

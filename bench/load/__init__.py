@@ -1,0 +1,1 @@
+"""The load generator: connections, request bytes and counting for each protocol."""

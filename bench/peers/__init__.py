@@ -1,0 +1,1 @@
+"""The servers under test: how each is installed, started, watched and stopped."""

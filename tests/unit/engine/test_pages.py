@@ -1,0 +1,131 @@
+"""Pages: the same bytes from memory and from disk, through any line of forks."""
+
+import pytest
+
+from millstream.core.errors import Code, Refused
+from millstream.engine import pages
+from millstream.engine.opening import EngineOptions
+from millstream.storage.damage import DataDamaged
+from millstream.testing.files_memory import MemoryDisk
+from tests.support.engines import SMALL, opened
+from tests.support.machines import JSON
+from tests.support.reading import ALL, append, create, find, fork, read, text
+
+pytestmark = pytest.mark.anyio
+
+HOT, COLD = SMALL, SMALL._replace(hot_bytes_max=1)
+
+
+@pytest.mark.parametrize("sizes", [HOT, COLD], ids=["hot", "cold"])
+class TestBothWays:
+    async def test_messages_come_in_order_from_any_position(self, sizes: EngineOptions) -> None:
+        async with opened(MemoryDisk().files, sizes=sizes) as directory:
+            engine = directory.engine
+            await create(engine, "a", b"1", b"2", b"3")
+            assert await read(engine, "a") == ([b"1", b"2", b"3"], 3)
+            assert await read(engine, "a", 2) == ([b"3"], 3)
+            assert await read(engine, "a", 3) == ([], 3)
+            assert (engine.cold_reads > 0) is (sizes is COLD)
+
+    async def test_a_page_ends_by_bytes_but_has_at_least_one_append(self, sizes: EngineOptions) -> None:
+        async with opened(MemoryDisk().files, sizes=sizes) as directory:
+            engine = directory.engine
+            await create(engine, "a", *[b"x" * 100] * 5)
+            assert await read(engine, "a", 0, 1) == ([b"x" * 100], 1)
+            parts, end = await read(engine, "a", 1, 300)
+            assert (len(parts), end) == (2, 3)
+
+    async def test_a_page_ends_by_count_also_inside_an_append(self, sizes: EngineOptions) -> None:
+        async with opened(MemoryDisk().files, sizes=sizes) as directory:
+            engine = directory.engine
+            await create(engine, "a", content_type=JSON)
+            await append(engine, "a", b"1", b"22", b"333", b"4444", content_type=JSON)
+            await append(engine, "a", b"5", content_type=JSON)
+            assert await read(engine, "a", 0, ALL, 2) == ([b"1,22"], 2)
+            assert await read(engine, "a", 2, ALL, 1) == ([b"333"], 3)
+            assert await read(engine, "a", 1, ALL, 2) == ([b"22,333"], 3)
+            assert await read(engine, "a", 3) == ([b"4444", b"5"], 5)
+
+    async def test_forks_read_through_their_sources(self, sizes: EngineOptions) -> None:
+        async with opened(MemoryDisk().files, sizes=sizes) as directory:
+            engine = directory.engine
+            await create(engine, "a", b"1", b"2", b"3", b"4", b"5")
+            await fork(engine, "b", "a", 5)
+            await append(engine, "b", b"6b")
+            await fork(engine, "c", "b", 3)
+            await append(engine, "c", b"4c")
+            await append(engine, "a", b"6a")
+            await fork(engine, "d", "c", 4)
+            await append(engine, "d", b"5d")
+            assert await text(engine, "a") == b"123456a"
+            assert await text(engine, "b") == b"123456b"
+            assert await text(engine, "c") == b"1234c"
+            assert await text(engine, "d") == b"1234c5d"
+            assert [await text(engine, "c", index) for index in range(5)] == [
+                b"1234c",
+                b"234c",
+                b"34c",
+                b"4c",
+                b"",
+            ]
+            assert await read(engine, "d", 1, ALL, 3) == ([b"2", b"3", b"4c"], 4)
+
+    async def test_a_fork_inside_an_append_shows_only_its_part(self, sizes: EngineOptions) -> None:
+        async with opened(MemoryDisk().files, sizes=sizes) as directory:
+            engine = directory.engine
+            await create(engine, "a", content_type=JSON)
+            await append(engine, "a", b"1", b"2", b"3", content_type=JSON)
+            await fork(engine, "f", "a", 0, sub=2)
+            await append(engine, "f", b"9", content_type=JSON)
+            assert await read(engine, "f") == ([b"1,2", b"9"], 3)
+
+
+async def test_cold_reads_equal_hot_ones_while_old_bytes_cool() -> None:
+    messages = [b"%d:" % number + b"x" * (number * 37 % 90) for number in range(300)]
+    async with opened(MemoryDisk().files, sizes=SMALL._replace(hot_bytes_max=2_000)) as directory:
+        engine = directory.engine
+        await create(engine, "a")
+        for count, message in enumerate(messages, 1):
+            await append(engine, "a", message)
+            if count % 50 == 0:
+                assert await text(engine, "a") == b"".join(messages[:count])
+        tail = find(engine, "a")
+        assert engine.views.hot_bytes <= 2_000
+        assert engine.read_hot(tail, 0, ALL, ALL) is None
+        page = engine.read_hot(tail, 295, ALL, ALL)
+        assert page is not None
+        assert b"".join(page.parts) == b"".join(messages[295:])
+
+
+async def test_a_frame_of_several_events_gives_each_stream_its_own() -> None:
+    async with opened(MemoryDisk().files, sizes=COLD) as directory:
+        engine = directory.engine
+        await create(engine, "a", b"hello")
+        await fork(engine, "f", "a", 0, sub=2)
+        await append(engine, "f", b"lp")
+        assert await text(engine, "f") == b"help"
+
+
+async def test_bytes_that_do_not_check_out_are_never_served() -> None:
+    memory = MemoryDisk()
+    async with opened(memory.files, sizes=COLD) as directory:
+        engine = directory.engine
+        await create(engine, "a", b"precious")
+        path = "data/log/0000000000000001.log"
+        memory.flip(path, memory.content(path).index(b"precious"), 1)
+        page = await engine.read(find(engine, "a"), 0, ALL, ALL)
+        assert isinstance(page, Refused)
+        assert page.code is Code.DATA_DAMAGED
+
+
+async def test_a_frame_of_another_stream_is_not_taken_for_ours() -> None:
+    async with opened(MemoryDisk().files, sizes=COLD) as directory:
+        engine = directory.engine
+        tail = await create(engine, "a", b"ours")
+        await create(engine, "b", b"theirs")
+        found = pages.plan(tail, 0, ALL, ALL)
+        other = pages.plan(find(engine, "b"), 0, ALL, ALL).pieces[0]
+        swapped = found._replace(pieces=[found.pieces[0]._replace(place=other.place)])
+        # The frames differ in length, or hold another stream's message: either way an error.
+        with pytest.raises((LookupError, DataDamaged)):
+            pages.fetch(swapped, directory.log.read)
