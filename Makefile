@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 # Both files are exported from uv.lock by `make lock`; tests/tidy checks that they agree with it.
 REQUIREMENTS := requirements/dev.txt
-CODE := src tests conformance
+CODE := src tests conformance bench
 
 # How long the crash tests go on: short inside `make test`, long in `make crash`.
 CRASH_SHORT := --crash-cycles 20 --crash-states 500
@@ -109,6 +109,14 @@ crash: setup ## the long crash run: 200 kill cycles, 5000 power-loss states
 .PHONY: conformance
 conformance: setup ## the official protocol suite against a fresh server (ARGS="--only REGEX")
 	@$(BIN)/python conformance/run.py $(ARGS)
+
+.PHONY: bench
+bench: setup ## measure beside the peers, about 10 minutes (ARGS="--only W1,W4 --peers redis-always")
+	@$(BIN)/python -m bench.run $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: setup ## the same in about 2 minutes, rougher
+	@$(BIN)/python -m bench.run --quick $(ARGS)
 
 .PHONY: lock
 lock: setup ## pin again after a change of dependencies, and export what setup installs

@@ -7,13 +7,14 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from bench.load.connection import connect_all
 from bench.load.dialect import Dialect, Feed, Request
 from bench.load.window import Pace, Span, instant, span
 
 DRAIN_S = 30.0
+POLL_S = 0.01
 
 
 class Appended(NamedTuple):
@@ -76,9 +77,8 @@ class Appender(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport; `begin` starts the load."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self._write = transport.write
+        self.transport = cast("asyncio.Transport", transport)
+        self._write = self.transport.write
 
     def begin(self) -> None:
         """Send the first request."""
@@ -130,6 +130,7 @@ async def run(dialect: Dialect, requests: Sequence[Request], pace: Pace, pid: in
         tally.latencies = array("d")
         before, messages = instant(pid), tally.messages
         await _pass(tally, pace.run_s)
+        await _first(tally, messages)
         after, messages = instant(pid), tally.messages - messages
         await tally.drain()
     finally:
@@ -154,6 +155,14 @@ async def work_off(
     finally:
         _close(appenders)
     return Appended(tally.messages, tally.latencies, span(before, after))
+
+
+async def _first(tally: Tally, messages: int) -> None:
+    """Wait on until something is acked: a slow server has a low rate, not none."""
+    async with asyncio.timeout(DRAIN_S):
+        # An event would cost every ack; this is for the rare server that had none yet.
+        while tally.messages == messages and tally.failure is None:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)
 
 
 async def _pass(tally: Tally, seconds: float) -> None:

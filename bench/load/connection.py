@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from bench.load.dialect import Dialect
 
@@ -28,9 +28,8 @@ class Greeting(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Say hello."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.write(self._dialect.greeting)
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.write(self._dialect.greeting)
 
     def data_received(self, data: bytes) -> None:
         """Wait for the end of the greeting."""
@@ -51,9 +50,7 @@ async def connect(dialect: Dialect, protocol: P, number: int = 0) -> P:
     loop = asyncio.get_running_loop()
     local = (f"127.0.{1 + number // PER_ADDRESS}.1", 0) if number >= PER_ADDRESS else None
     if not dialect.greeting:
-        await loop.create_connection(
-            lambda: protocol, dialect.host, dialect.port, local_addr=local
-        )
+        await loop.create_connection(lambda: protocol, dialect.host, dialect.port, local_addr=local)
         return protocol
     _, greeting = await loop.create_connection(
         lambda: Greeting(dialect, protocol), dialect.host, dialect.port, local_addr=local

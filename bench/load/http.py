@@ -61,8 +61,10 @@ class Responses:
     def feed(self, data: bytes) -> int:
         """Take the next bytes; return how many responses they completed."""
         # The answer to an append, whole: the only case that has to be fast.
-        if not self._rest and data.startswith(b"HTTP/1.1 204") and data.find(b"\r\n\r\n") == (
-            len(data) - 4
+        if (
+            not self._rest
+            and data.startswith(b"HTTP/1.1 204")
+            and data.find(b"\r\n\r\n") == (len(data) - 4)
         ):
             return 1
         data = self._rest + data

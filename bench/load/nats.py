@@ -161,8 +161,15 @@ def stream_config(stream: str) -> dict[str, Any]:
 
 def consumer_config(name: str, start: str) -> dict[str, Any]:
     """Return the set-up of a consumer that costs the server as little as possible."""
-    return {"name": name, "ack_policy": "none", "deliver_policy": start, "replay_policy": "instant",
-            "mem_storage": True, "num_replicas": 1, "inactive_threshold": 600_000_000_000}  # fmt: skip
+    return {
+        "name": name,
+        "ack_policy": "none",
+        "deliver_policy": start,
+        "replay_policy": "instant",
+        "mem_storage": True,
+        "num_replicas": 1,
+        "inactive_threshold": 600_000_000_000,
+    }
 
 
 class Link:

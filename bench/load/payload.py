@@ -30,7 +30,7 @@ def message(size: int, mark: bytes = MARK) -> bytes:
     return _START + b"x" * pad + mark + END
 
 
-def marks_in(data: bytes | bytearray) -> bytes:
+def marks_in(data: bytes) -> bytes:
     """Return the marks of `data` in their order, and nothing else."""
     return data.translate(None, _NOT_MARKS)
 

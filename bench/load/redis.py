@@ -32,16 +32,19 @@ def last_id(reply: bytes | bytearray, end: int, message_bytes: int) -> bytes:
 class Replies:
     """Counts replies of one connection that are bulk strings: two lines each."""
 
-    __slots__ = ("_lines",)
+    __slots__ = ("_is_line_start", "_lines")
 
     def __init__(self) -> None:
         """Start with a fresh connection."""
         self._lines = 0
+        self._is_line_start = True
 
     def feed(self, data: bytes) -> int:
         """Take the next bytes; return how many replies they completed."""
-        if data[:1] == b"-" or b"\n-" in data:
+        # An id holds a minus too, but never at the start of a line.
+        if (self._is_line_start and data[:1] == b"-") or b"\n-" in data:
             raise BadReply(repr(data[:300]))
+        self._is_line_start = data.endswith(b"\n")
         lines = self._lines + data.count(b"\n")
         self._lines = lines & 1
         return lines >> 1
@@ -131,9 +134,7 @@ class BlockedSubscriber(Subscriber):
         self.following.set_result(None)
 
     def _wait(self, last: bytes) -> None:
-        self.transport.write(
-            command(b"XREAD", b"BLOCK", b"0", b"STREAMS", self._key, last)
-        )
+        self.transport.write(command(b"XREAD", b"BLOCK", b"0", b"STREAMS", self._key, last))
 
     def data_received(self, data: bytes) -> None:
         """Report a whole reply's marks, and ask for what comes behind it."""

@@ -13,8 +13,8 @@ import pytest
 from millstream.core.machine import Bounds
 from millstream.engine.audit import audit_directory
 from millstream.engine.replay import replay
-from millstream.format.frame import Frame, decode_frame
-from millstream.format.logfile import LOG_HEADER_BYTES
+from millstream.format.frame import Frame, decode_frame, frame_seed
+from millstream.format.logfile import LOG_HEADER_BYTES, LogHeader, decode_log_header
 from millstream.server.keys import FILE_NAME, KeysError, load_keys
 from millstream.storage.damage import DataDamaged, UnknownFormat
 from millstream.storage.verify import Severity
@@ -85,9 +85,12 @@ def unproven(disk: MemoryDisk) -> tuple[str, int]:
     """Return (file, first byte) of what nothing proves: the last mark, and padding."""
     path = max(path for path in paths(disk) if path.endswith(".log"))
     data = disk.content(path)
+    header = decode_log_header(data)
+    assert isinstance(header, LogHeader)
+    seed = frame_seed(header.directory_id)
     at = LOG_HEADER_BYTES
     last = at
-    while isinstance(frame := decode_frame(data, at), Frame):
+    while isinstance(frame := decode_frame(data, at, seed), Frame):
         last, at = at, at + frame.length
     return path, last
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from millstream.testing.files_memory import MemoryDisk, Operation
 from tests.support.bench import Bench
@@ -24,9 +25,12 @@ def explore(seed: int, wanted: int) -> tuple[int, int]:
     bench = Bench(disk, seed)
     judge = Judge(bench)
     seen: set[int] = set()
+    failures: list[Exception] = []
     total = operations(seed)
 
     def look(operation: Operation) -> None:
+        if failures:
+            return
         share = max(2, 2 * (wanted - len(seen)) // max(1, total - operation.number))
         for state in disk.crash_states(share, operation.number):
             mark = state.fingerprint()
@@ -36,12 +40,48 @@ def explore(seed: int, wanted: int) -> tuple[int, int]:
             try:
                 judge.check(state)
             except Exception as error:
+                # Raised here, it would look like a failing disk to the engine under test.
                 error.add_note(f"seed {seed}, power lost after {operation}")
-                raise
+                failures.append(error)
+                return
 
     disk.watch = look
     asyncio.run(bench.live(STEPS))
+    if failures:
+        raise failures[0]
     return len(seen), total
+
+
+def fail_sync(seed: int, nth: int) -> int:
+    """Let the ``nth`` sync of a life fail, as Linux does it; check what is left of it."""
+    disk = MemoryDisk()
+    disk.fail("sync", nth)
+    bench = Bench(disk, seed)
+    judge = Judge(bench)
+    with contextlib.suppress(OSError):
+        asyncio.run(bench.live(STEPS // 2))
+    states = [disk.kill(), *disk.crash_states(4, nth)]
+    for state in states:
+        try:
+            judge.check(state)
+        except Exception as error:
+            error.add_note(f"seed {seed}, sync {nth} failed")
+            raise
+    return len(states)
+
+
+def test_no_failed_sync_takes_an_answer_back() -> None:
+    count = sum(fail_sync(seed, nth) for seed in (1, 2) for nth in range(3, 40))
+    print(f"{count} states")
+    assert count > 100
+
+
+def test_a_life_has_everything_in_it() -> None:
+    disk = MemoryDisk()
+    asyncio.run(Bench(disk, 1).live(STEPS))
+    renamed = [operation.path for operation in disk.operations if operation.kind == "rename"]
+    assert sum(path.endswith(".log") for path in renamed) >= 4, "rolls"
+    assert sum(path.endswith(".snap") for path in renamed) >= 2, "snapshots"
 
 
 def test_no_power_loss_takes_an_answer_back(crash_states: int) -> None:

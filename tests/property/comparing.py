@@ -1,4 +1,4 @@
-"""Machine and model side by side: each command goes to both, and all that can be seen is compared."""
+"""Machine and model side by side: each command goes to both, all that can be seen is compared."""
 
 from __future__ import annotations
 

@@ -83,6 +83,10 @@ class InlineDisk:
         self._call_soon = call_soon
         self.given: list[Placed] = []
 
+    @property
+    def seed(self) -> int:
+        return self._log.seed
+
     def plan(self, total_bytes: int) -> Place:
         return self._log.plan(total_bytes)
 
@@ -98,7 +102,7 @@ class InlineDisk:
         data = memoryview(b"".join(buffers))
         at = 0
         while at < len(data):
-            frame = decode_frame(data, at)
+            frame = decode_frame(data, at, self.seed)
             assert isinstance(frame, Frame)
             view = data[at : at + frame.length]
             self.given.append(Placed(place.ordinal, place.position + at, frame, view))
@@ -124,7 +128,6 @@ class Bench:
         self.deleted: set[int] = set()
         self.created: set[int] = set()
         self.closed: set[int] = set()
-        self.is_failed = False
         self._seqs: dict[tuple[str, str], int] = {}
         self._serial = 0
         self._open: dict[str, str] = {}
@@ -276,13 +279,16 @@ class Bench:
     def snapshot(self) -> None:
         """Write a snapshot of the state; the log must be idle."""
         lsn = self.engine.writer.durable_lsn
+        if self.engine.writer.failure is not None:
+            # The state is ahead of the disk: nobody takes a snapshot then.
+            return
         self.snapshots.write(lsn, dump(self.machine, self.engine.views))
         self.snapshots.prune()
 
     async def mark(self) -> None:
         """Let the log note that it is idle."""
         self.engine.writer.mark()
-        while not self.engine.writer.is_idle:
+        while not self.engine.writer.is_idle and self.engine.writer.failure is None:
             await asyncio.sleep(0)
 
     async def live(self, steps: int) -> None:
@@ -290,6 +296,8 @@ class Bench:
         self.start()
         await self.setup()
         for _ in range(steps):
+            if self.engine.writer.failure is not None:
+                return
             await self.step()
 
     async def stop(self) -> None:

@@ -41,6 +41,10 @@ class HeldDisk:
         self.is_full = False
         self.asked_room: list[int] = []
 
+    @property
+    def seed(self) -> int:
+        return self.log.seed
+
     def plan(self, total_bytes: int) -> Place:
         return self.log.plan(total_bytes)
 

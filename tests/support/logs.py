@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from millstream.format.frame import KIND_EVENTS, KIND_MARK, encode_frame
+from millstream.format.frame import KIND_EVENTS, KIND_MARK, encode_frame, frame_seed
 from millstream.storage.log import Log, LogOptions
 from millstream.storage.ports import Files
 from millstream.storage.recovery import Recovered, Recovery
 
 DIRECTORY_ID = bytes(range(16))
+SEED = frame_seed(DIRECTORY_ID)
 LOG = "data/log"
 SNAPSHOTS = "data/snapshots"
 
@@ -41,11 +42,11 @@ def start(files: Files, *, file_bytes: int = 4096, after: int = 0, proven: int =
 def frame(lsn: int, data: bytes, durable_lsn: int | None = None) -> bytes:
     """Return one frame with one event."""
     durable = lsn - 1 if durable_lsn is None else durable_lsn
-    return b"".join(encode_frame(lsn, durable, KIND_EVENTS, [(b"meta", data)]))
+    return b"".join(encode_frame(lsn, durable, KIND_EVENTS, [(b"meta", data)], SEED))
 
 
 def mark(lsn: int) -> bytes:
-    return b"".join(encode_frame(lsn, lsn - 1, KIND_MARK, []))
+    return b"".join(encode_frame(lsn, lsn - 1, KIND_MARK, [], SEED))
 
 
 def append(log: Log, *frames: bytes) -> tuple[int, int]:

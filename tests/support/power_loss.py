@@ -18,6 +18,7 @@ class Judge:
         self._bench = bench
         self._machine = Machine(Bounds())
         self._views = Views(0)
+        self._ever: set[int] = set()
         self._told: list[tuple[bytes, ...]] = [state_records(self._machine, self._views)]
 
     def _state_at(self, lsn: int) -> tuple[bytes, ...]:
@@ -26,6 +27,7 @@ class Judge:
             placed = self._bench.given[len(self._told) - 1]
             assert placed.frame.lsn == len(self._told)
             apply_frame(self._machine, self._views, placed)
+            self._ever |= self._machine.streams.by_id.keys()
             self._told.append(state_records(self._machine, self._views))
         return self._told[lsn]
 
@@ -37,6 +39,7 @@ class Judge:
         records = state_records(machine, views)
         assert records == self._state_at(lsn), f"the state at frame {lsn} is another one"
         messages = read_all(views, log)
+        self._check_seen(machine, messages)
         self._check_answers(machine, messages)
         for stream in machine.streams.by_id.values():
             check_dedup(stream, messages[stream.stream_id])
@@ -47,6 +50,17 @@ class Judge:
         assert lsn_again == lsn
         assert state_records(machine, views) == records, "a second start found another state"
         assert read_all(views, log) == messages
+
+    def _check_seen(self, machine: Machine, messages: dict[int, list[bytes]]) -> None:
+        """Require that what a reader could see when the power went is still there."""
+        if not hasattr(self._bench, "engine"):
+            return
+        for tail in self._bench.engine.views.all():
+            if tail.stream_id in machine.streams.by_id:
+                found = len(messages[tail.stream_id])
+                assert found >= tail.index, f"a reader saw {tail.index} messages, {found} are there"
+            else:
+                assert tail.stream_id in self._asked_away(), "a stream that was seen is lost"
 
     def _check_answers(self, machine: Machine, messages: dict[int, list[bytes]]) -> None:
         bench = self._bench
@@ -76,7 +90,7 @@ class Judge:
     def _asked_away(self) -> set[int]:
         """Return the streams that are gone by the last frame given."""
         self._state_at(len(self._bench.given))
-        return self._bench.created - self._machine.streams.by_id.keys()
+        return self._ever - self._machine.streams.by_id.keys()
 
 
 def check_dedup(stream: Stream, messages: list[bytes]) -> None:

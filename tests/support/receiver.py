@@ -1,4 +1,4 @@
-"""Receivers of webhooks: one with scripted bytes for unit tests, one that speaks HTTP for the rest."""
+"""Receivers of webhooks: one with scripted bytes, for unit tests; one that speaks HTTP."""
 
 import asyncio
 import json
@@ -20,6 +20,7 @@ class Scripted:
         self.answers = list(answers)
         self.requests: list[bytes] = []
         self.port = 0
+        self.ended = asyncio.Event()
 
     @property
     def url(self) -> str:
@@ -32,15 +33,20 @@ class Scripted:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Handle one connection."""
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
-        self.requests.append(head + await reader.readexactly(length))
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if answer == b"hang":
-            await reader.read()
-        else:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            self.requests.append(head + await reader.readexactly(length))
+            answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+            if answer == b"hang":
+                await reader.read()
             writer.write(answer)
-        writer.close()
+            await writer.drain()
+        except OSError:
+            """The client has gone, as some tests want it to."""
+        finally:
+            writer.close()
+            self.ended.set()
 
 
 @asynccontextmanager
@@ -52,6 +58,8 @@ async def scripted(*answers: bytes) -> AsyncIterator[Scripted]:
     try:
         yield receiver
     finally:
+        if receiver.requests:
+            await receiver.ended.wait()
         server.close()
         await server.wait_closed()
 

@@ -19,6 +19,7 @@ MADE = {
     ".git",
     ".venv",
     ".node",
+    ".peers",
     "node_modules",
     "__pycache__",
     "data",

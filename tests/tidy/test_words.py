@@ -22,6 +22,7 @@ PUBLIC_HOSTS = {
     "tidelift.com",
     "www.npmjs.com",
     "www.rfc-editor.org",
+    "www.w3.org",
 }
 LITERAL_ADDRESS = re.compile(r"\[.*\]|\d+(?:\.\d+){3}")
 RESERVED = (".example", ".test", ".invalid", "example.com", "example.org", "example.net")

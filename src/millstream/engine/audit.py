@@ -21,7 +21,7 @@ from millstream.engine.replay import LOG_FOLDER, SNAPSHOT_FOLDER, apply_frame
 from millstream.engine.snapshotting import load
 from millstream.engine.views import Views
 from millstream.format.defects import describe
-from millstream.format.frame import Frame, decode_frame
+from millstream.format.frame import Frame, decode_frame, frame_seed
 from millstream.format.logfile import log_name
 from millstream.format.versions import UnknownVersion
 from millstream.storage.damage import DataDamaged, UnknownFormat
@@ -83,10 +83,12 @@ class _Audit:
         self._log = log
         self._snapshots = snapshots
         self._handles: dict[int, Handle] = {}
+        self._seed = 0
 
     def findings(self) -> Iterator[Finding]:
         """Yield what is wrong. Raises DataDamaged where the story cannot go on."""
         files = list_log_files(self._files, self._log)
+        self._seed = frame_seed(files[0].header.directory_id) if files else 0
         recovery = Recovery(self._files, self._log, LogOptions(), files)
         waiting = sorted(list_snapshots(self._files, self._snapshots), key=lambda file: file.lsn)
         states: list[_State] = []
@@ -176,7 +178,7 @@ class _Audit:
                 self._handles[ordinal] = self._files.open(path)
         handle = self._handles.get(ordinal)
         data = handle.pread(length, position) if handle is not None else b""
-        frame = decode_frame(data)
+        frame = decode_frame(data, 0, self._seed)
         if isinstance(frame, Frame) and frame.length == length:
             return data
         if isinstance(frame, Frame):

@@ -54,6 +54,11 @@ class ThreadedDisk:
         for thread in self._threads:
             thread.join()
 
+    @property
+    def seed(self) -> int:
+        """What the checksums of this log's frames start from."""
+        return self._log.seed
+
     def has_room(self, total_bytes: int) -> bool:
         """Tell whether that much fits, as far as is known; False only when the disk is full.
 

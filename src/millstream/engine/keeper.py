@@ -29,6 +29,7 @@ class Keeper:
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._bytes_before = engine.writer.log_bytes
+        self._is_stopping = False
         self.snapshot_lsn = snapshot_lsn
         self.written = 0
         self.failed = 0
@@ -48,6 +49,7 @@ class Keeper:
 
     async def stop(self) -> None:
         """End a snapshotter that is under way; what it had written is thrown away."""
+        self._is_stopping = True
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
         if self._task is not None:
@@ -71,9 +73,11 @@ class Keeper:
             status, errors = -1, str(error).encode()
         if status == 0:
             self.written += 1
-        elif status is not None and status > 0:
+        elif not self._is_stopping:
+            # A negative status is a signal: nobody but `stop` has reason to send one.
             self.failed += 1
-            _log.error("snapshot at %d failed: %s", lsn, errors.decode(errors="replace")[-2000:])
+            reason = errors.decode(errors="replace")[-2000:] or f"status {status}"
+            _log.error("snapshot at %d failed: %s", lsn, reason)
         # A failed one is not tried again at once, but after as much log again.
         self.snapshot_lsn = lsn
         self._process = None

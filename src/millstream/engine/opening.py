@@ -59,14 +59,16 @@ class Opened(NamedTuple):
         """Finish all work, write a last snapshot, and let the directory go."""
         await self.engine.stop(self.stop_s)
         await self.keeper.stop()
+        writer = self.engine.writer
+        # After a failed write, or while one is under way, the state in memory is ahead of the
+        # disk and must not be kept.
+        lsn = writer.durable_lsn if writer.failure is None and writer.is_idle else 0
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._close_files)
+        await loop.run_in_executor(None, self._close_files, lsn)
 
-    def _close_files(self) -> None:
+    def _close_files(self, lsn: int) -> None:
         self.disk.stop()
-        lsn = self.engine.writer.durable_lsn
-        # After a failed write the state in memory is ahead of the disk and must not be kept.
-        if self.engine.writer.failure is None and lsn > self.snapshots.newest_lsn:
+        if lsn > self.snapshots.newest_lsn:
             try:
                 with snapshot_lock(self.files, self.directory):
                     self.snapshots.write(lsn, dump(self.machine, self.engine.views))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from millstream.core.events import Appended
 from millstream.engine.extents import unpack_place
 from millstream.format.events import decode_event
-from millstream.format.frame import Frame, decode_frame
+from millstream.format.frame import spans_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,8 +114,7 @@ def fetch(found: Plan, read: Callable[[int, int, int], bytes]) -> Plan:
 def _load(piece: Piece, read: Callable[[int, int, int], bytes]) -> Chunk:
     ordinal, position = unpack_place(piece.place)
     raw = read(ordinal, position, piece.frame_bytes)
-    frame = decode_frame(raw)
-    for span in frame.spans if isinstance(frame, Frame) else ():
+    for span in spans_of(raw):
         event = decode_event(raw[span.meta_at : span.meta_at + span.meta_length])
         if (
             isinstance(event, Appended)

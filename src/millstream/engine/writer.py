@@ -30,6 +30,11 @@ _log = logging.getLogger(__name__)
 class Disk(Protocol):
     """The log as the writer uses it."""
 
+    @property
+    def seed(self) -> int:
+        """What the checksums of this log's frames start from."""
+        ...
+
     def plan(self, total_bytes: int) -> Place:
         """Say where the next batch goes. Never blocks."""
         ...
@@ -88,6 +93,7 @@ class Writer:
         """Go on behind ``last_lsn``, which is durable."""
         self._machine = machine
         self._disk = disk
+        self._seed = disk.seed
         self._clock = clock
         self._bounds = bounds
         self._inbox: deque[tuple[Command, Callable[[object], None] | None, int]] = deque()
@@ -149,7 +155,7 @@ class Writer:
             return
         self._is_marked = True
         self._lsn += 1
-        buffers = encode_frame(self._lsn, self.durable_lsn, KIND_MARK, ())
+        buffers = encode_frame(self._lsn, self.durable_lsn, KIND_MARK, (), self._seed)
         size = sum(map(len, buffers))
         self._gathered.append(Entry(None, None, (), (), buffers, size, 0))
         self._gathered_bytes += size
@@ -221,7 +227,7 @@ class Writer:
         else:
             parts = [(encode_event(e), d) for e, d in zip(events, data, strict=True)]
         # Everything before this batch is on disk by the time the batch is written.
-        buffers = encode_frame(self._lsn, self._flush_lsn, KIND_EVENTS, parts)
+        buffers = encode_frame(self._lsn, self._flush_lsn, KIND_EVENTS, parts, self._seed)
         length = sum(map(len, buffers))
         self._gathered_bytes += length
         self._gathered.append(Entry(callback, answer, events, data, buffers, length, size=size))

@@ -20,4 +20,8 @@ def decode_event(meta: bytes | memoryview) -> Event:
 
     Raises msgspec.DecodeError (its ValidationError included) for anything else.
     """
-    return _decoder.decode(meta)
+    try:
+        return _decoder.decode(meta)
+    except UnicodeDecodeError as error:
+        # The one error of the decoder that is not of its own kind.
+        raise msgspec.DecodeError(str(error)) from error

@@ -3,7 +3,7 @@
 Layout, little endian (docs/format.md): a header of 32 bytes, then the events one by one.
 
     u32 length        of the whole frame
-    u32 crc32c        over every other byte of the frame
+    u32 crc32c        over every other byte of the frame, seeded with the data directory's id
     u64 lsn           1, 2, 3 and so on, without gaps
     u64 durable_lsn   the highest LSN known to be on disk when this frame was encoded
     u8  version, u8 kind, u16 event_count, u32 reserved = 0
@@ -66,6 +66,15 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     spans: tuple[Span, ...]
 
 
+def frame_seed(directory_id: bytes) -> int:
+    """Return what the checksums of a data directory's frames start from.
+
+    The id is random and never leaves the directory, so no client can store bytes that would pass
+    for a frame of this log, and no frame of another directory passes for one either.
+    """
+    return crc32c(directory_id)
+
+
 def frame_size(parts: Sequence[tuple[bytes, bytes | memoryview]]) -> int:
     """Return the length in bytes of the frame that ``encode_frame`` makes of ``parts``."""
     size = HEADER_BYTES + EVENT_HEADER_BYTES * len(parts)
@@ -90,6 +99,7 @@ def encode_frame(
     durable_lsn: int,
     kind: int,
     parts: Sequence[tuple[bytes, bytes | memoryview]],
+    seed: int = 0,
 ) -> list[bytes | memoryview]:
     """Return the frame as buffers for one gathered write; the first holds the whole header.
 
@@ -112,11 +122,11 @@ def encode_frame(
         )
         if data_length <= COPY_BYTES_MAX:
             body += data
-            crc = crc32c(body, crc32c(_pack_u32(length)))
+            crc = crc32c(body, crc32c(_pack_u32(length), seed))
             return [_pack_u32_pair(length, crc) + body]
-        crc = crc32c(data, crc32c(body, crc32c(_pack_u32(length))))
+        crc = crc32c(data, crc32c(body, crc32c(_pack_u32(length), seed)))
         return [_pack_u32_pair(length, crc) + body, data]
-    return _encode_general(lsn, durable_lsn, kind, parts)
+    return _encode_general(lsn, durable_lsn, kind, parts, seed)
 
 
 def _encode_general(
@@ -124,6 +134,7 @@ def _encode_general(
     durable_lsn: int,
     kind: int,
     parts: Sequence[tuple[bytes, bytes | memoryview]],
+    seed: int,
 ) -> list[bytes | memoryview]:
     length = frame_size(parts)
     if length > FRAME_BYTES_MAX:
@@ -147,7 +158,7 @@ def _encode_general(
             small = []
     if small:
         buffers.append(b"".join(small))
-    crc = crc32c(_pack_u32(length))
+    crc = crc32c(_pack_u32(length), seed)
     for buffer in buffers:
         crc = crc32c(buffer, crc)
     buffers[0] = _pack_u32_pair(length, crc) + bytes(buffers[0])
@@ -159,7 +170,7 @@ def _too_large(length: int) -> str:
 
 
 def decode_frame(
-    buffer: bytes | memoryview, position: int = 0
+    buffer: bytes | memoryview, position: int = 0, seed: int = 0
 ) -> Frame | Ended | CutShort | Corrupt | UnknownVersion:
     """Return the frame that starts at ``position``, or why there is none.
 
@@ -181,7 +192,7 @@ def decode_frame(
         return CutShort(length)
     view = buffer if isinstance(buffer, memoryview) else memoryview(buffer)
     covered = view[position + _BEHIND_CRC_AT : position + length]
-    if crc32c(covered, crc32c(_pack_u32(length))) != crc:
+    if crc32c(covered, crc32c(_pack_u32(length), seed)) != crc:
         return Corrupt("the frame does not match its checksum")
     if version != FRAME_VERSION:
         return UnknownVersion("the frame", version, FRAME_VERSION)
@@ -191,6 +202,18 @@ def decode_frame(
     if spans is None or (kind == KIND_MARK and count):
         return Corrupt("the frame's events do not fill the frame")
     return Frame(lsn, durable_lsn, kind, length, spans)
+
+
+def spans_of(frame: bytes) -> tuple[Span, ...]:
+    """Return where the events lie in the bytes of one frame that was verified already.
+
+    Raises ValueError for what cannot be a frame.
+    """
+    length, _, _, _, _, _, count, _ = _HEADER.unpack_from(frame)
+    spans = _spans(frame, 0, length, count) if length == len(frame) else None
+    if spans is None:
+        raise ValueError("these bytes are not one whole frame")
+    return spans
 
 
 def _short_header(buffer: bytes | memoryview, position: int) -> Ended | CutShort:
@@ -224,7 +247,7 @@ def lsn_of(head: bytes | memoryview) -> int:
     return int.from_bytes(head[8:16], "little")
 
 
-def find_proof(buffer: bytes | memoryview, position: int, lsn: int) -> int | None:
+def find_proof(buffer: bytes | memoryview, position: int, lsn: int, seed: int = 0) -> int | None:
     """Return where a whole frame lies that proves ``lsn`` was durable, at or after ``position``.
 
     Every byte position is tried, since the damage may have taken the lengths that lead to the
@@ -239,7 +262,7 @@ def find_proof(buffer: bytes | memoryview, position: int, lsn: int) -> int | Non
         its_lsn, durable_lsn = _unpack_u64_pair(buffer, start + _BEHIND_CRC_AT)
         # The numbers are judged first: a checksum over a chance length could be long.
         if lsn <= durable_lsn < its_lsn <= lsn_max and isinstance(
-            decode_frame(buffer, start), Frame
+            decode_frame(buffer, start, seed), Frame
         ):
             return start
         found = search(buffer, found.start() + 1)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from millstream.server.routes import Answer, Parameter, Route
+from millstream.server.routes import Answer, Body, Parameter, Route
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)(?::path)?\}")
 
@@ -22,6 +22,20 @@ _PROBLEM: Final[dict[str, Any]] = {
         "detail": {"type": "string"},
     },
 }
+
+_EDGE_ANSWERS: Final = (
+    Answer(status=400, text="The request is malformed."),
+    Answer(status=408, text="The request came too slowly."),
+    Answer(status=413, text="The body is larger than body_bytes_max."),
+    Answer(status=414, text="The request target is longer than uri_bytes_max."),
+    Answer(status=415, text="The body has a content encoding; only identity is taken."),
+    Answer(status=431, text="The header is larger than header_bytes_max or header_count_max."),
+    Answer(status=503, text="Too many connections, or stopping; see Retry-After."),
+)
+"""What the edge may answer on every route, before a handler sees the request."""
+
+_ANY: Final = "*/*"
+_EXAMPLES_OF_ANY: Final = ("application/json", "application/octet-stream", "text/plain")
 
 
 def document(
@@ -70,11 +84,17 @@ def _operation(route: Route) -> dict[str, Any]:
         operation["requestBody"] = {
             "description": route.body.text,
             "required": route.body.is_required,
-            "content": {route.body.media_type: {"schema": route.body.schema}},
+            "content": {kind: {"schema": route.body.schema} for kind in _kinds(route.body)},
         }
-    for answer in route.answers:
+    # A route's own words about a status come after, and so instead of, the edge's.
+    for answer in (*_EDGE_ANSWERS, *route.answers):
         operation["responses"][str(answer.status)] = _response(answer, route.method)
     return operation
+
+
+def _kinds(body: Body) -> tuple[str, ...]:
+    """Return the media types of a body; those who cannot send any type get some to choose from."""
+    return (*_EXAMPLES_OF_ANY, _ANY) if body.media_type == _ANY else (body.media_type,)
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

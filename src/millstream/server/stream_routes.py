@@ -34,6 +34,10 @@ def _query(name: str, text: str, schema: dict[str, object] | None = None) -> Par
     return Parameter(name=name, place="query", text=text, schema=schema or {"type": "string"})
 
 
+def _count(most: int) -> dict[str, object]:
+    return {"type": "integer", "minimum": 1, "maximum": most}
+
+
 STREAMS: Final[tuple[Route, ...]] = (
     Route(
         method="PUT",
@@ -103,7 +107,7 @@ STREAMS: Final[tuple[Route, ...]] = (
             _query("offset", "-1, now, or an offset.", _OFFSET),
             _query("live", "Wait for more.", {"type": "string", "enum": ["long-poll", "sse"]}),
             _query("cursor", "The last Stream-Cursor."),
-            _query("limit", "Most messages.", {"type": "integer", "minimum": 1}),
+            _query("limit", "Most messages.", _count(1_000_000)),
             _query("at", "Start at a time: RFC 3339 or Unix milliseconds."),
             _header("If-None-Match", "The ETag of a page that is held already."),
         ),
@@ -153,7 +157,7 @@ STREAMS: Final[tuple[Route, ...]] = (
         parameters=(
             _query("prefix", "Only paths that start so."),
             _query("after", "Only paths behind this one."),
-            _query("limit", "Most entries, 100 by default.", {"type": "integer", "minimum": 1}),
+            _query("limit", "Most entries, 100 by default.", _count(1000)),
         ),
         answers=(
             Answer(status=200, text="One page.", media_type="application/json"),

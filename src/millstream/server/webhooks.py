@@ -102,7 +102,8 @@ class Courier:
         task.add_done_callback(lambda done: self._ended(key, done))
 
     def _ended(self, key: tuple[int, int], task: asyncio.Task[None]) -> None:
-        self._active.pop(key, None)
+        if self._active.get(key) is task:
+            del self._active[key]
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a webhook delivery broke", exc_info=error)
 
@@ -118,6 +119,8 @@ class Courier:
             if not isinstance(delivery, Delivery):
                 return
             outcome = await self._post(delivery)
+        # From here on the same wake may be posted again.
+        self._active.pop((sub_no, generation), None)
         jitter = secrets.randbelow(_JITTER_STEPS) / _JITTER_STEPS
         self._alarms.insist(WebhookOutcome(sub_no, generation, delivery.attempts, outcome, jitter))
 

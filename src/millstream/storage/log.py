@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from millstream.format.defects import describe
-from millstream.format.frame import Frame, decode_frame, lsn_of
+from millstream.format.frame import Frame, decode_frame, frame_seed, lsn_of
 from millstream.format.logfile import (
     DIRECTORY_ID_BYTES,
     LOG_HEADER_BYTES,
@@ -79,6 +79,7 @@ class Log:
     ) -> None:
         """Go on behind ``tail`` in the file that ``handle`` has open for writing."""
         self.directory_id = tail.directory_id
+        self.seed = frame_seed(tail.directory_id)
         self._files = files
         self._directory = directory
         self._options = options
@@ -166,7 +167,7 @@ class Log:
                 blank.handle.allocate(capacity)
                 blank.handle.fdatasync()
                 self._bytes_total += capacity - blank.size
-        header = LogHeader(self.directory_id, ordinal, first_lsn)
+        header = LogHeader(self.directory_id, ordinal, first_lsn, max(blank.size, capacity))
         name_log_file(self._files, self._directory, blank.handle, header)
         self._handle.close()
         self._handle = blank.handle
@@ -198,7 +199,7 @@ class Log:
                 data = handle.pread(length, position)
         except FileNotFoundError:
             raise DataDamaged(path, 0, "the log file is missing") from None
-        frame = decode_frame(data)
+        frame = decode_frame(data, 0, self.seed)
         if isinstance(frame, Frame):
             if frame.length == length and lsn in (None, frame.lsn):
                 return data

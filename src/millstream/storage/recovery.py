@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import msgspec
 
 from millstream.format.defects import Corrupt, CutShort, Ended, describe
-from millstream.format.frame import Frame, decode_frame, find_proof
+from millstream.format.frame import Frame, decode_frame, find_proof, frame_seed
 from millstream.format.logfile import (
     LOG_HEADER_BYTES,
     LogHeader,
@@ -82,11 +82,12 @@ class Recovered(msgspec.Struct, frozen=True):
 class FileScan:
     """Steps through the frames of one log file's bytes and remembers where and why it stopped."""
 
-    def __init__(self, data: bytes, lsn_first: int, lsn_end: int | None = None) -> None:
-        """Expect ``lsn_first`` first and stop before ``lsn_end``, or at what is no frame."""
+    def __init__(self, data: bytes, header: LogHeader, lsn_end: int | None = None) -> None:
+        """Expect the header's first LSN first; stop before ``lsn_end``, or at what is no frame."""
         self.data = memoryview(data)
         self.position = LOG_HEADER_BYTES
-        self.lsn_next = lsn_first
+        self.lsn_next = header.first_lsn
+        self._seed = frame_seed(header.directory_id)
         self.lsn_end = lsn_end
         self.lsn_proven = 0
         self.stop: Ended | CutShort | Corrupt | UnknownVersion = Ended()
@@ -96,7 +97,7 @@ class FileScan:
         """Yield (position, frame) in order."""
         data, starts = self.data, self._starts
         while self.lsn_next != self.lsn_end:
-            frame = decode_frame(data, self.position)
+            frame = decode_frame(data, self.position, self._seed)
             if not isinstance(frame, Frame):
                 self.stop = frame
                 return
@@ -124,7 +125,7 @@ class FileScan:
 
     def proof_position(self) -> int | None:
         """Say where a later frame proves that the one missing here was durable, if one does."""
-        return find_proof(self.data, self.position, self.lsn_next)
+        return find_proof(self.data, self.position, self.lsn_next, self._seed)
 
 
 class Recovery:
@@ -178,7 +179,7 @@ class Recovery:
             end = None if is_last else self._found[index + 1].header.first_lsn
             if up_to is not None and (end is None or end > up_to):
                 end = up_to + 1
-            scan = FileScan(read_whole(self._files, file), file.header.first_lsn, end)
+            scan = FileScan(read_whole(self._files, file), file.header, end)
             self._bytes_read += file.size
             ordinal, view = file.header.ordinal, scan.data
             for position, frame in scan:
@@ -247,7 +248,7 @@ class Recovery:
 
     def _create_first(self) -> Log:
         size = self._options.file_bytes
-        header = LogHeader(self.directory_id, 1, 1)
+        header = LogHeader(self.directory_id, 1, 1, size)
         handle = create_blank(self._files, self._directory, size)
         name_log_file(self._files, self._directory, handle, header)
         tail = Tail(self.directory_id, 1, LOG_HEADER_BYTES, size, size)
@@ -306,6 +307,9 @@ def read_log_file(files: Files, path: str, ordinal: int) -> LogFile:
             if header.ordinal != ordinal:
                 what = f"the file bears ordinal {ordinal} but holds {header.ordinal}"
                 raise DataDamaged(path, 0, what)
+            if header.size != size:
+                what = f"the file was made with {header.size} bytes and has {size}"
+                raise DataDamaged(path, min(size, header.size), what)
             return LogFile(path, header, size)
         case UnknownVersion():
             raise UnknownFormat(path, 0, header.text())

@@ -89,7 +89,7 @@ def _frames(
 ) -> Iterator[Finding]:
     is_followed = following is not None and following.header.ordinal == file.header.ordinal + 1
     lsn_end = following.header.first_lsn if following is not None and is_followed else None
-    scan = FileScan(read_whole(files, file), file.header.first_lsn, lsn_end)
+    scan = FileScan(read_whole(files, file), file.header, lsn_end)
     frames = sum(1 for _ in scan)
     stopped = describe(scan.stop) if not isinstance(scan.stop, UnknownVersion) else None
     path, position, missing = file.path, scan.position, scan.lsn_next

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -90,8 +90,8 @@ def rfc3339_ms(value: str) -> int | None:
         moment = datetime.fromisoformat(value.upper())
     except ValueError:
         return None
-    milliseconds = round((moment - _EPOCH).total_seconds() * 1000)
-    return max(milliseconds, 0)
+    # Downwards and in whole numbers, so that what is printed again is the same moment.
+    return max((moment - _EPOCH) // _MILLISECOND, 0)
 
 
 def rfc3339(time_ms: int) -> str:
@@ -105,6 +105,7 @@ def rfc3339(time_ms: int) -> str:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def query_values(raw: bytes) -> Mapping[str, list[str]] | Refused:

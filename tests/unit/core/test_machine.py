@@ -45,7 +45,7 @@ def test_handle_returns_what_is_to_be_written_and_has_applied_it() -> None:
 def test_a_refusal_changes_nothing() -> None:
     machine = Machine(Bounds())
     draft = machine.handle(Append("a", TEXT, body(b"x")), 5)
-    assert draft.events == draft.data == ()
+    assert (draft.events, draft.data) == ((), ())
     assert machine.streams == Streams.empty()
 
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from millstream.core.offsets import BEGINNING, NOW, START, ZERO, Position, format_offset, parse_offset
+from millstream.core.offsets import (
+    BEGINNING,
+    NOW,
+    START,
+    ZERO,
+    Position,
+    format_offset,
+    parse_offset,
+)
 
 
 def test_the_start_is_all_zeros() -> None:

@@ -49,7 +49,8 @@ async def test_nothing_is_visible_before_its_sync() -> None:
 
         with watching(memory, look):
             await engine.ask(Append("a", TEXT, body(b"2"), is_closing=True))
-    assert seen[:2] == [(1, False), (2, True)]
+    before = seen[: seen.index((2, True))]
+    assert set(before) == {(1, False)}
 
 
 async def test_a_new_stream_is_not_found_before_its_sync() -> None:
@@ -60,9 +61,9 @@ async def test_a_new_stream_is_not_found_before_its_sync() -> None:
         await create(engine, "other")
         with watching(memory, lambda kind: found.append((kind, engine.find("a")))):
             await engine.ask(CreateStream(path="a", content_type=TEXT))
-        kind, answer = found[0]
-        assert kind == "write"
-        assert code(answer) is Code.STREAM_NOT_FOUND
+        # Files are prepared and marks are written meanwhile; between write and sync it counts.
+        written = [answer for kind, answer in found if kind == "write"]
+        assert code(written[0]) is Code.STREAM_NOT_FOUND
         find(engine, "a")
 
 

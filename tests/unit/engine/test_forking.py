@@ -20,9 +20,13 @@ async def point_of(request: ForkRequest, content_type: str = "text/plain") -> Fo
     async with opened(MemoryDisk().files, clock) as directory:
         engine = directory.engine
         await create(engine, "a", content_type=content_type)
-        for messages in ((b"1", b"22", b"333"), (b"4",)) if content_type == JSON else (
-            (b"hello",),
-            (b"world",),
+        for messages in (
+            ((b"1", b"22", b"333"), (b"4",))
+            if content_type == JSON
+            else (
+                (b"hello",),
+                (b"world",),
+            )
         ):
             await append(engine, "a", *messages, content_type=content_type)
             clock.value_ms += 1000

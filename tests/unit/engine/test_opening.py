@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import functools
 
 import pytest
 
@@ -169,9 +170,7 @@ async def test_a_stop_on_a_full_disk_ends_and_keeps_nothing_that_is_not_durable(
             for number in range(200):
                 name = f"stream {number}"
                 command = CreateStream(path=name, content_type=TEXT)
-                engine.submit(command, lambda answer, name=name: note(name, answer))
-                await asyncio.sleep(0)
-            while engine.writer.is_idle:
+                engine.submit(command, functools.partial(note, name))
                 await asyncio.sleep(0)
     assert snapshots(memory) == []
     memory.heal()

@@ -3,12 +3,15 @@
 import pytest
 
 from millstream.core.errors import Code, Refused
+from millstream.core.offsets import ZERO
+from millstream.core.streams.commands import CreateStream, ForkRequest
 from millstream.engine import pages
+from millstream.engine.forking import resolve
 from millstream.engine.opening import EngineOptions
 from millstream.storage.damage import DataDamaged
 from millstream.testing.files_memory import MemoryDisk
 from tests.support.engines import SMALL, opened
-from tests.support.machines import JSON
+from tests.support.machines import JSON, body
 from tests.support.reading import ALL, append, create, find, fork, read, text
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +30,9 @@ class TestBothWays:
             assert await read(engine, "a", 3) == ([], 3)
             assert (engine.cold_reads > 0) is (sizes is COLD)
 
-    async def test_a_page_ends_by_bytes_but_has_at_least_one_append(self, sizes: EngineOptions) -> None:
+    async def test_a_page_ends_by_bytes_but_has_at_least_one_append(
+        self, sizes: EngineOptions
+    ) -> None:
         async with opened(MemoryDisk().files, sizes=sizes) as directory:
             engine = directory.engine
             await create(engine, "a", *[b"x" * 100] * 5)
@@ -97,13 +102,20 @@ async def test_cold_reads_equal_hot_ones_while_old_bytes_cool() -> None:
         assert b"".join(page.parts) == b"".join(messages[295:])
 
 
-async def test_a_frame_of_several_events_gives_each_stream_its_own() -> None:
+async def test_two_appends_in_one_frame_are_told_apart() -> None:
+    """A fork inside a message that is created with a body adds the part and the body at once."""
     async with opened(MemoryDisk().files, sizes=COLD) as directory:
         engine = directory.engine
         await create(engine, "a", b"hello")
-        await fork(engine, "f", "a", 0, sub=2)
-        await append(engine, "f", b"lp")
-        assert await text(engine, "f") == b"help"
+        request = ForkRequest("a", ZERO, 2)
+        point = await resolve(engine, request)
+        await engine.ask(
+            CreateStream(
+                path="f", content_type=None, body=body(b"lp"), fork=point, fork_request=request
+            )
+        )
+        assert await read(engine, "f") == ([b"he", b"lp"], 2)
+        assert await read(engine, "f", 1) == ([b"lp"], 2)
 
 
 async def test_bytes_that_do_not_check_out_are_never_served() -> None:

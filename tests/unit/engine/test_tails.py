@@ -111,10 +111,14 @@ def test_an_append_slides_a_ttl_for_readers_too() -> None:
 def test_bytes_are_hot_until_cooled_and_lengths_alone_never_are() -> None:
     one = tail()
     add(one, 1, 100, 7)
-    assert (one.hot, one.stored_bytes) == (None, 7)
+    assert (hot(one), one.stored_bytes) == ([None], 7)
     add(one, 1, 100, b"hot")
-    assert one.hot is not None
-    assert (one.hot.get(1), one.stored_bytes) == (b"hot", 10)
+    assert (hot(one), one.stored_bytes) == ([None, b"hot"], 10)
     assert one.cool() == 3
-    assert one.hot is None
+    assert hot(one) == [None, None]
     assert one.cool() == 0
+
+
+def hot(of: Tail) -> list[object]:
+    numbers = range(len(of.extents))
+    return [of.hot.get(number) if of.hot is not None else None for number in numbers]

@@ -15,10 +15,10 @@ from millstream.format.logfile import (
 )
 from millstream.format.versions import UnknownVersion
 
-HEADER = LogHeader(bytes(range(16)), 2, 77)
+HEADER = LogHeader(bytes(range(16)), 2, 77, 4096)
 GOLDEN = bytes.fromhex(
-    "4d494c4c4c4f4731 01000000 7ba8814f 000102030405060708090a0b0c0d0e0f"
-    "0200000000000000 4d00000000000000" + "00" * 16
+    "4d494c4c4c4f4731 01000000 4d4e072b 000102030405060708090a0b0c0d0e0f"
+    "0200000000000000 4d00000000000000 0010000000000000" + "00" * 8
 )
 
 
@@ -35,7 +35,7 @@ def test_a_header_has_its_golden_bytes() -> None:
 def test_a_header_comes_back_as_it_was_written(
     directory_id: bytes, ordinal: int, first_lsn: int
 ) -> None:
-    header = LogHeader(directory_id, ordinal, first_lsn)
+    header = LogHeader(directory_id, ordinal, first_lsn, 4096)
     assert decode_log_header(encode_log_header(header) + b"behind") == header
 
 
@@ -69,7 +69,7 @@ def test_a_header_that_contradicts_itself_is_corrupt(at: int) -> None:
 
 def test_a_directory_id_has_sixteen_bytes() -> None:
     with pytest.raises(ValueError, match="16"):
-        encode_log_header(LogHeader(b"short", 1, 1))
+        encode_log_header(LogHeader(b"short", 1, 1, 4096))
 
 
 def test_names_carry_ordinals() -> None:

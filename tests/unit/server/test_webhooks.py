@@ -1,7 +1,6 @@
 """The courier posts what is due, reports how it went, and stops in order."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,6 +8,7 @@ import pytest
 
 from millstream.core.errors import Code, Refused
 from millstream.core.subscriptions.commands import (
+    Delivery,
     GetDelivery,
     Outcome,
     WebhookOutcome,
@@ -177,8 +177,7 @@ def test_secrets_of_the_url_are_not_logged(caplog: pytest.LogCaptureFixture) -> 
     world.create("events/a", "1")
     delivery = world.delivery()
     courier = Courier(FakeDesk(world), KEYS, Settings())
-    assert isinstance(delivery, webhooks.Delivery)
+    assert isinstance(delivery, Delivery)
     courier._failed(delivery, "no answer")
     assert "no answer" in caplog.text
     assert "secret" not in caplog.text
-    assert json.loads(KEYS.jwks)

@@ -4,11 +4,12 @@ import struct
 import pytest
 
 from millstream.format.checksum import crc32c
+from millstream.format.frame import KIND_EVENTS, encode_frame
 from millstream.format.logfile import LOG_HEADER_BYTES, LogHeader, encode_log_header
 from millstream.storage.damage import DataDamaged, LogFailed, UnknownFormat
 from millstream.storage.recovery import FileScan, Recovery
 from millstream.testing.files_memory import MemoryDisk
-from tests.support.logs import DIRECTORY_ID, LOG, append, frame, mark, options, start
+from tests.support.logs import DIRECTORY_ID, LOG, SEED, append, frame, mark, options, start
 
 FIRST = f"{LOG}/0000000000000001.log"
 SECOND = f"{LOG}/0000000000000002.log"
@@ -33,7 +34,7 @@ def test_a_new_directory_gets_its_first_file() -> None:
     disk = MemoryDisk()
     started = start(disk.files)
     assert started.recovered.directory_id == DIRECTORY_ID
-    assert disk.content(FIRST)[:64] == encode_log_header(LogHeader(DIRECTORY_ID, 1, 1))
+    assert disk.content(FIRST)[:64] == encode_log_header(LogHeader(DIRECTORY_ID, 1, 1, 4096))
     assert started.recovered.lsn_last == 0
 
 
@@ -233,7 +234,7 @@ def test_a_snapshot_without_a_log_is_damage() -> None:
 
 def test_a_file_of_another_directory_is_refused() -> None:
     disk = full_files()
-    foreign = encode_log_header(LogHeader(bytes(16), 2, 3))
+    foreign = encode_log_header(LogHeader(bytes(16), 2, 3, FILE_BYTES))
     disk.replace(SECOND, foreign + disk.content(SECOND)[64:])
     with pytest.raises(DataDamaged, match="another data directory"):
         lsns(disk)
@@ -248,20 +249,20 @@ def test_a_file_under_another_s_name_is_refused() -> None:
 
 def test_a_file_that_goes_back_is_refused() -> None:
     disk = full_files()
-    back = encode_log_header(LogHeader(DIRECTORY_ID, 3, 2))
+    back = encode_log_header(LogHeader(DIRECTORY_ID, 3, 2, FILE_BYTES))
     third = f"{LOG}/0000000000000003.log"
     disk.replace(third, back + disk.content(third)[64:])
     with pytest.raises(DataDamaged, match="starts before"):
         lsns(disk)
 
 
-def newer_version(data: bytes, at: int, crc_at: int, end: int) -> bytes:
+def newer_version(data: bytes, at: int, crc_at: int, end: int, seed: int = 0) -> bytes:
     """Raise a version number and mend the checksum."""
     changed = bytearray(data)
     changed[at] += 1
     piece = bytes(changed[:end])
     changed[crc_at : crc_at + 4] = struct.pack(
-        "<I", crc32c(piece[crc_at + 4 :], crc32c(piece[:crc_at]))
+        "<I", crc32c(piece[crc_at + 4 :], crc32c(piece[:crc_at], seed))
     )
     return bytes(changed)
 
@@ -276,7 +277,7 @@ def test_a_newer_file_is_refused_as_newer() -> None:
 def test_a_newer_frame_is_refused_as_newer() -> None:
     disk = disk_with([frame(1, b"one")])
     content = disk.content(FIRST)
-    newer = newer_version(content[64:], 24, 4, len(frame(1, b"one")))
+    newer = newer_version(content[64:], 24, 4, len(frame(1, b"one")), SEED)
     disk.replace(FIRST, content[:64] + newer)
     with pytest.raises(UnknownFormat, match="version 2"):
         lsns(disk)
@@ -367,8 +368,25 @@ def test_an_empty_last_file_may_be_followed_by_a_larger_one() -> None:
 def test_a_scan_knows_from_where_on_nothing_is_proven() -> None:
     batches = [frame(1, b"a", 0), frame(2, b"b", 0), frame(3, b"c", 0), frame(4, b"d", 2)]
     data = bytes(LOG_HEADER_BYTES) + b"".join(batches) + bytes(9)
-    scan = FileScan(data, 1)
+    scan = FileScan(data, LogHeader(DIRECTORY_ID, 1, 1, len(data)))
     assert len(list(scan)) == 4
     assert scan.lsn_proven == 2
     start_of_3 = LOG_HEADER_BYTES + len(batches[0]) + len(batches[1])
     assert scan.unproven_position <= start_of_3
+
+
+def test_bytes_that_a_client_stored_never_pass_for_a_frame() -> None:
+    # Whole frames with fitting numbers, as any client could send them: not of this directory.
+    forged = b"".join(encode_frame(4, 3, KIND_EVENTS, [(b"meta", b"forged")]))
+    disk = disk_with([frame(1, b"one")], [frame(2, b"x" * 40 + forged)])
+    content = bytearray(disk.content(FIRST))
+    content[content.index(b"x" * 40)] ^= 0xFF
+    disk.replace(FIRST, bytes(content))
+    assert lsns(disk) == [1]
+
+
+def test_a_file_that_lost_its_end_is_damaged() -> None:
+    disk = disk_with([frame(1, b"one")])
+    disk.replace(FIRST, disk.content(FIRST)[:-1])
+    with pytest.raises(DataDamaged, match="was made with"):
+        lsns(disk)

@@ -38,7 +38,6 @@ def test_an_append_is_plain_unless_more_is_said() -> None:
 
 def test_answers_are_told_apart_by_what_they_are() -> None:
     claim = Claim("p", 0, 0)
-    assert DONE == Done()
-    assert Added(1, ZERO, is_closed=False, claim=claim, count=1) != Duplicate(
-        1, 0, claim, 0, is_closed=False
-    )
+    assert Done() == DONE
+    added: object = Added(1, ZERO, is_closed=False, claim=claim, count=1)
+    assert added != Duplicate(1, 0, claim, 0, is_closed=False)

@@ -1,0 +1,62 @@
+"""W3: readers that start at the beginning of a large stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bench.figures import Sample
+from bench.load import catchup
+from bench.peers.server import Server
+from bench.workloads.run import MIB, Run, fill
+
+SIZE: Final = 1024
+STREAM: Final = "history"
+SHORT: Final = "history-short"
+LEFT_OUT: Final = ("redis-everysec", "nats-always")
+"""Reading does not depend on how appends are synced."""
+
+WHOLE: Final = ("node-file", "node-memory")
+"""Servers that build each answer whole in memory."""
+
+
+async def w3(run: Run) -> None:
+    """Read the whole stream with 1 and with 16 readers."""
+    long, short = (n // SIZE // 1000 * 1000 for n in _sizes(run))
+    with run.fleet(*LEFT_OUT) as fleet:
+        for name in fleet.servers:
+            with fleet.awake(name) as server:
+                for stream, count in ((STREAM, long), (SHORT, short)):
+                    server.dialect.create(stream)
+                    await fill(server, stream, SIZE, count)
+        for readers in (1, 16):
+            for turn, name in run.turns(fleet):
+                is_short = readers > 1 and name in WHOLE
+                stream, count = (SHORT, short) if is_short else (STREAM, long)
+                with fleet.awake(name) as server:
+                    sample = await _read(server, stream, readers, count)
+                note = f"reads {count * SIZE / MIB:.0f} MiB" if is_short else ""
+                plural = "reader" if readers == 1 else "readers"
+                case = f"{round(long * SIZE / MIB)} MiB, {readers} {plural}"
+                values, share = sample
+                run.add(Sample("W3", case, name, turn, values, share, note))
+
+
+def _sizes(run: Run) -> tuple[int, int]:
+    least = 1000 * SIZE
+    return max(least, run.plan.catchup_bytes), max(least, run.plan.catchup_short_bytes)
+
+
+async def _read(
+    server: Server, stream: str, readers: int, count: int
+) -> tuple[dict[str, float], float]:
+    before = server.rss_bytes
+    done = await catchup.run(server.dialect, stream, readers, count, server.pid)
+    after = server.rss_bytes
+    megabytes = done.messages * SIZE / 1e6
+    values = {
+        "MB/s": megabytes / done.span.seconds,
+        "CPU ms/MB": done.span.server_us / 1000 / megabytes,
+        "RSS MiB": after / MIB,
+        "RSS growth MiB": max(0, after - before) / MIB,
+    }
+    return values, done.span.generator_share
