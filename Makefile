@@ -17,7 +17,11 @@ CODE := src tests conformance bench
 CRASH_SHORT := --crash-cycles 20 --crash-states 500
 CRASH_LONG := --crash-cycles 200 --crash-states 5000
 
-TEST_STEPS := lint types layers unit property tidy integration crash-short conformance
+# How many seeds the simulated world runs through, and how long hypothesis searches.
+SIM_SHORT := --world-seeds 150
+SIM_LONG := --world-seeds 5000 --hypothesis-profile=long
+
+TEST_STEPS := lint types layers unit property tidy integration sim-short crash-short conformance
 
 .PHONY: help
 help: ## list the verbs
@@ -97,6 +101,14 @@ tidy: setup ## the tests about the tree itself
 .PHONY: integration
 integration: setup ## tests against real server processes
 	@$(BIN)/pytest tests/integration
+
+.PHONY: sim-short
+sim-short: setup
+	@$(BIN)/pytest tests/sim $(SIM_SHORT)
+
+.PHONY: sim
+sim: setup ## the long simulation: 5000 seeds, and a long search against the models
+	@$(BIN)/pytest tests/sim tests/property $(SIM_LONG)
 
 .PHONY: crash-short
 crash-short: setup

@@ -1,5 +1,6 @@
 """What every test shares: markers by folder, the crash options, hypothesis profiles, a server."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,16 +13,24 @@ from tests.support.server import Servers
 TESTS = Path(__file__).parent
 FOLDER_MARKERS = ("integration", "crash", "conformance")
 
-# A deadline would measure the machine, not the code.
-hypothesis.settings.register_profile("millstream", deadline=None)
-hypothesis.settings.load_profile("millstream")
+# A deadline would measure the machine, not the code. On a build machine the same code must give
+# the same result; at a desk new examples are welcome. `--hypothesis-profile=long` searches on.
+hypothesis.settings.register_profile("default", deadline=None, stateful_step_count=40)
+hypothesis.settings.register_profile(
+    "ci", hypothesis.settings.get_profile("default"), derandomize=True, database=None
+)
+hypothesis.settings.register_profile(
+    "long", hypothesis.settings.get_profile("default"), max_examples=3000
+)
+hypothesis.settings.load_profile("ci" if "CI" in os.environ else "default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the Makefile say how long the crash tests go on."""
+    """Let the Makefile say how long the crash tests and the simulation go on."""
     group = parser.getgroup("crash")
     group.addoption("--crash-cycles", type=int, default=20, help="kill-and-restart cycles")
     group.addoption("--crash-states", type=int, default=500, help="power-loss states to try")
+    group.addoption("--world-seeds", type=int, default=100, help="seeds of the simulation")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,6 +59,12 @@ def crash_cycles(request: pytest.FixtureRequest) -> int:
 def crash_states(request: pytest.FixtureRequest) -> int:
     """How many power-loss states a crash test tries, at least."""
     return int(request.config.getoption("--crash-states"))
+
+
+@pytest.fixture
+def world_seeds(request: pytest.FixtureRequest) -> int:
+    """How many seeds the simulated world runs through."""
+    return int(request.config.getoption("--world-seeds"))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -139,9 +140,16 @@ async def run(dialect: Dialect, requests: Sequence[Request], pace: Pace, pid: in
 
 
 async def work_off(
-    dialect: Dialect, feed: Callable[[], Feed], requests: Sequence[Iterator[Request]], pid: int
+    dialect: Dialect,
+    feed: Callable[[], Feed],
+    requests: Sequence[Iterator[Request]],
+    pid: int,
+    limit_s: float | None = None,
 ) -> Appended:
-    """Send every request of every sequence, one connection for each, and measure all of it."""
+    """Send every request of every sequence, one connection for each, and measure all of it.
+
+    After `limit_s` no further request is sent: what is done until then is measured.
+    """
     tally = Tally()
     appenders = [Appender(tally, feed(), sequence) for sequence in requests]
     await connect_all(dialect, appenders)
@@ -149,9 +157,11 @@ async def work_off(
         before = instant(pid)
         for appender in appenders:
             appender.begin()
-        await tally.idle.wait()
-        after = instant(pid)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await tally.idle.wait()
         await tally.drain()
+        after = instant(pid)
     finally:
         _close(appenders)
     return Appended(tally.messages, tally.latencies, span(before, after))

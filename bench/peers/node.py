@@ -18,6 +18,7 @@ class NodeFile(Server):
 
     name = "node-file"
     fanout_patience = 2
+    audience_max = 100
 
     def __init__(self, root: Path) -> None:
         """Use a directory under `root`."""
@@ -42,6 +43,7 @@ class NodeMemory(NodeFile):
 
     name = "node-memory"
     fanout_patience = 1
+    audience_max = 1_000_000
 
     def _storage(self) -> list[str]:
         return []

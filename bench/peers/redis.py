@@ -36,6 +36,8 @@ class RedisAlways(Server):
             "save": "",
             "auto-aof-rewrite-percentage": "0",
             "maxclients": "19000",
+            # It listens on loopback only; some of our connections come from other 127.0.x.1.
+            "protected-mode": "no",
         }
         words = [word for key, value in options.items() for word in (f"--{key}", value)]
         return [self._binary, *words]

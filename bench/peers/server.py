@@ -28,6 +28,8 @@ class Server(ABC):
     dialect: Dialect
     fanout_patience = 1
     """How many times longer its fan-out is measured; more for a server of a few events a second."""
+    audience_max = 1_000_000
+    """Most subscribers it is measured with; beyond, a single event would take it seconds."""
 
     def __init__(self, root: Path) -> None:
         """Use a free port, and a directory under `root`."""

@@ -95,6 +95,11 @@ def unproven(disk: MemoryDisk) -> tuple[str, int]:
     return path, last
 
 
+def check_refusal(error: DataDamaged | UnknownFormat) -> None:
+    assert error.file, "the refusal names no file"
+    assert "verify" in str(error) or isinstance(error, UnknownFormat), str(error)
+
+
 def check(directory: Directory, flipped: MemoryDisk) -> bool:
     """Start on a flipped directory; return whether the flip was reported as damage."""
     findings = list(audit_directory(DIRECTORY, flipped.files))
@@ -102,9 +107,8 @@ def check(directory: Directory, flipped: MemoryDisk) -> bool:
     try:
         found = replay(flipped.files, DIRECTORY, options(FILE_BYTES), Bounds(), 0)
     except (DataDamaged, UnknownFormat) as error:
-        assert error.file, error
-        assert "verify" in str(error) or isinstance(error, UnknownFormat), error
-        assert is_reported, error
+        check_refusal(error)
+        assert is_reported, "refused, but verify finds nothing"
         return True
     # It starts: then nothing may be missing but a last mark, and nothing may read otherwise.
     assert bool(found.snapshots.passed_over) <= is_reported

@@ -92,9 +92,7 @@ def check_full(client: Client, producer: Producer) -> None:
 
 def check_recovered(producer: Producer) -> None:
     """With space again: appends are taken, without a restart."""
-    wait_for(
-        lambda: producer.send(len(producer.offsets)).status in (200, 204), "never taken again"
-    )
+    wait_for(lambda: producer.send(len(producer.offsets)).status in (200, 204), "never taken again")
     producer.offsets.append(producer.send(len(producer.offsets)).offset)
     producer.append(8)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import time
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from millstream.engine.audit import audit_directory
 from millstream.storage.verify import Severity
-from tests.support.client import Client
+from tests.support.client import Client, Live
 from tests.support.faults import Faulty, FaultyServer, wait_for
 from tests.support.producing import NAME, Producer
 
@@ -117,36 +117,47 @@ def test_a_snapshotter_that_is_killed_leaves_the_server_alone(action: str, fault
 def test_nobody_sees_or_is_told_of_a_write_before_it_is_synced(faulty: Faulty) -> None:
     server = faulty("sync:/log/:1:hold")
     server.start()
+    producer = Producer(server.port)
+    producer.append(3)
+    time.sleep(IDLE_S)
+    pool = concurrent.futures.ThreadPoolExecutor()
+    live = Client(server.port).follow(NAME, f"offset={producer.offsets[-1]}")
     try:
-        producer = Producer(server.port)
-        producer.append(3)
-        before = producer.read()
-        client = Client(server.port)
-        tail = client.head(NAME).offset
-        etag = client.get(NAME).headers["etag"]
-        time.sleep(IDLE_S)
-        server.arm()
-        with (
-            concurrent.futures.ThreadPoolExecutor() as pool,
-            client.follow(NAME, f"offset={tail}") as live,
-        ):
-            live.expect("control")
-            poll = pool.submit(client.get, NAME, f"offset={tail}&live=long-poll")
-            held = pool.submit(producer.send, 3)
-            server.await_hit()
-            # A duplicate of what is not durable yet must wait, and so must a refusal.
-            repeat = pool.submit(producer.send, 3)
-            gap = pool.submit(producer.send, 9)
-            assert producer.read() == before
-            assert client.head(NAME).offset == tail
-            assert client.get(NAME).headers["etag"] == etag
-            done, _ = concurrent.futures.wait([poll, held, repeat, gap], timeout=0.4)
-            assert not done, "something was answered before it was durable"
-            server.disarm()
-            assert held.result().status == 200
-            assert repeat.result().status == 204
-            assert gap.result().status == 409
-            assert poll.result().json == producer.values(3)
+        check_held_write(server, producer, live, pool)
     finally:
-        server.disarm()
-        server.kill()
+        # Whatever still waits for an answer must not hold up the end of the test.
+        server.kill_all()
+        pool.shutdown()
+        live.close()
+
+
+def check_held_write(
+    server: FaultyServer, producer: Producer, live: Live, pool: concurrent.futures.Executor
+) -> None:
+    before = producer.read()
+    client = Client(server.port)
+    tail = client.head(NAME).offset
+    etag = client.get(NAME).headers["etag"]
+    server.arm()
+    live.expect("control")
+    poll = pool.submit(client.get, NAME, f"offset={tail}&live=long-poll")
+    event = pool.submit(live.next)
+    held = pool.submit(producer.send, 3)
+    server.await_hit()
+    # A duplicate of what is not durable yet must wait, and so must a refusal.
+    repeat = pool.submit(producer.send, 3)
+    gap = pool.submit(producer.send, 9)
+    assert producer.read() == before, "a catch-up read shows it"
+    assert client.head(NAME).offset == tail, "the tail shows it"
+    assert client.get(NAME).headers["etag"] == etag, "the ETag shows it"
+    waiting: list[concurrent.futures.Future[Any]] = [poll, event, held, repeat, gap]
+    done, _ = concurrent.futures.wait(waiting, timeout=0.4)
+    assert not done, "something was answered before it was durable"
+    server.disarm()
+    assert held.result().status == 200
+    assert repeat.result().status == 204
+    assert gap.result().status == 409
+    assert poll.result().json == producer.values(3)
+    shown = event.result()
+    assert shown is not None
+    assert shown.json == producer.values(3)

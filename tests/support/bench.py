@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from millstream.core.machine import Bounds, Command, Machine
@@ -21,7 +22,6 @@ from millstream.core.streams.commands import (
     CreateStream,
     DeleteStream,
     Done,
-    Duplicate,
     ForkRequest,
 )
 from millstream.core.subscriptions.commands import (
@@ -164,7 +164,7 @@ class Bench:
         """Give commands in one breath and await all answers."""
         futures = [self.engine.ask(command, _size(command)) for command in commands]
         for command, future in zip(commands, futures, strict=True):
-            future.add_done_callback(lambda done, command=command: self._note(command, done))
+            future.add_done_callback(partial(self._note, command))
         return list(await asyncio.gather(*futures))
 
     def _note(self, command: Command, done: asyncio.Future[object]) -> None:
@@ -288,7 +288,8 @@ class Bench:
     async def mark(self) -> None:
         """Let the log note that it is idle."""
         self.engine.writer.mark()
-        while not self.engine.writer.is_idle and self.engine.writer.failure is None:
+        writer = self.engine.writer
+        while not writer.is_idle and writer.failure is None:  # noqa: ASYNC110 - nothing else runs
             await asyncio.sleep(0)
 
     async def live(self, steps: int) -> None:

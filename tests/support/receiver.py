@@ -65,11 +65,12 @@ async def scripted(*answers: bytes) -> AsyncIterator[Scripted]:
 
 
 class Notification(NamedTuple):
-    """One webhook request, as it came."""
+    """One webhook request, as it came, and the status it was answered with."""
 
     body: bytes
     signature: str
     json: Any
+    status: int
 
 
 class Receiver:
@@ -81,18 +82,13 @@ class Receiver:
         self.answer: dict[str, Any] = {}
         self._arrived: queue.Queue[Notification] = queue.Queue()
 
-    def take(self, body: bytes, signature: str) -> None:
+    def take(self, body: bytes, signature: str, status: int) -> None:
         """Keep a request."""
-        self._arrived.put(Notification(body, signature, json.loads(body)))
+        self._arrived.put(Notification(body, signature, json.loads(body), status))
 
     def next(self, timeout_s: float = 20) -> Notification:
         """Wait for the next request. Raises queue.Empty when none comes."""
         return self._arrived.get(timeout=timeout_s)
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether every request that came was looked at."""
-        return self._arrived.empty()
 
 
 @contextmanager
@@ -103,7 +99,7 @@ def receiving() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status, answer = receiver.status, json.dumps(receiver.answer).encode()
-            receiver.take(body, self.headers["Webhook-Signature"])
+            receiver.take(body, self.headers["Webhook-Signature"], status)
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()

@@ -48,7 +48,7 @@ def answer_before_sync(patch: Patch) -> None:
             handle.fdatasync()
         waiting.clear()
         if not isinstance(self._handle, Lazy):
-            self._handle = Lazy(self._handle)  # type: ignore[assignment]
+            self._handle = Lazy(self._handle)
         real(self, buffers, place)
 
     patch(storage_log.Log, "_write", write)
@@ -96,7 +96,7 @@ def _hurry(patch: Patch, act: Callable[[Writer, Place], None]) -> None:
 
     def start(self: Writer, machine: Any, disk: Disk, *rest: Any) -> None:
         init(self, machine, disk, *rest)
-        self._disk = Early(self, disk)  # type: ignore[assignment]
+        self._disk = Early(self, disk)
 
     patch(Writer, "__init__", start)
 

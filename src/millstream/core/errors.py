@@ -96,6 +96,12 @@ class Code(enum.Enum):
         Remedy.RETRY_LATER,
         "The stream's producer limit is reached",
     )
+    TOO_MANY_SUBSCRIPTIONS = (
+        "too_many_subscriptions",
+        429,
+        Remedy.RETRY_LATER,
+        "The subscription limit is reached",
+    )
     HEADERS_TOO_LARGE = ("headers_too_large", 431, Remedy.FIX_REQUEST, "The headers are too large")
     WEBHOOK_URL_REJECTED = (
         "webhook_url_rejected",

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from millstream.engine.tails import Tail
     from millstream.storage.ports import Files, Handle
 
-_PAGE_BYTES = 4 << 20
 _MESSAGES_MAX = 1 << 40
 
 

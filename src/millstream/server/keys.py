@@ -131,10 +131,7 @@ def read_keys(path: Path) -> Keys | None:
         message = f"the key file {path} cannot be read: {error}"
         raise KeysError(message) from error
     try:
-        stored = msgspec.json.decode(raw, type=_File)
-        if stored != _file(stored.webhook_ed25519, stored.token_hmac, stored.version):
-            message = "it does not match its check sum"
-            raise ValueError(message)
+        stored = _checked(msgspec.json.decode(raw, type=_File))
         seed, token_key = (_key(stored.webhook_ed25519), _key(stored.token_hmac))
     except (ValueError, msgspec.DecodeError) as error:
         message = (
@@ -176,6 +173,13 @@ def _create(path: Path) -> Keys:
 def _file(seed: str, token_key: str, version: int = _VERSION) -> _File:
     check = hashlib.sha256(f"{version}:{seed}:{token_key}".encode()).hexdigest()
     return _File(version, seed, token_key, check)
+
+
+def _checked(stored: _File) -> _File:
+    if stored != _file(stored.webhook_ed25519, stored.token_hmac, stored.version):
+        message = "it does not match its check sum"
+        raise ValueError(message)
+    return stored
 
 
 def _thumbprint(public: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from millstream.server.routes import OPERATIONS, Answer, Body, Parameter, Route
+from millstream.server.subscription_routes import SUBSCRIPTIONS
 
 _OFFSET: Final[dict[str, object]] = {"type": "string", "maxLength": 64}
 _INTEGER: Final[dict[str, object]] = {"type": "integer", "minimum": 0}
@@ -167,5 +168,5 @@ STREAMS: Final[tuple[Route, ...]] = (
 )
 """Routes of the main door."""
 
-ALL_ROUTES: Final[tuple[Route, ...]] = (*STREAMS, *OPERATIONS)
+ALL_ROUTES: Final[tuple[Route, ...]] = (*STREAMS, *SUBSCRIPTIONS, *OPERATIONS)
 """Every route, for the OpenAPI document and the documentation."""

@@ -54,7 +54,6 @@ class Writer:
 
     name: str
     path: str
-    ttl_s: int | None
     stream_id: int
     rng: random.Random
     ledger: Ledger
@@ -153,8 +152,8 @@ class Writer:
         if tail is not None and isinstance(answer, Duplicate) and request.tag.parts:
             self.ledger.learn(known, end, known.messages[end].data, tail.time_at(end))
         known.is_closed = known.is_closed or answer.is_closed
-        if self.ttl_s is not None:
-            until = request.sent_ms + self.ttl_s * 1000
+        if tail is not None and tail.ttl_s is not None and isinstance(answer, Added):
+            until = request.sent_ms + tail.ttl_s * 1000
             known.must_live_until_ms = max(known.must_live_until_ms or 0, until)
         if request is self.current:
             self.current, self.seq = None, self.seq + 1

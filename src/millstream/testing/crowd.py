@@ -66,7 +66,6 @@ class Crowd:
                     Writer(
                         name,
                         tail.path,
-                        tail.ttl_s,
                         tail.stream_id,
                         rng,
                         self.ledger,

@@ -109,6 +109,9 @@ class World:
         else:
             life.loop.run_for(rng.choice((1_000_000, 9_000_000)))
         if self._life is life:
+            failure = life.engine.writer.failure
+            is_sound = failure is None or life.slow_disk.is_poisoned
+            crowd.ledger.check(is_sound, "P5", f"the machine broke: {failure}")
             life.loop.run_for(rng.choice((10, 1000, 10_000, 60_000)))
 
     def _say(self, line: str) -> None:

@@ -144,7 +144,8 @@ def _cursor(values: Mapping[str, list[str]]) -> int | None:
 
 def next_cursor(now_ms: int, seen: int | None, jitter: int) -> int:
     """Return the cursor of a live answer: always past the one the client has seen."""
-    current = (now_ms - CURSOR_EPOCH_MS) // CURSOR_INTERVAL_MS
+    # A clock before the epoch must not make a cursor that is no number to others.
+    current = max(now_ms - CURSOR_EPOCH_MS, 0) // CURSOR_INTERVAL_MS
     if seen is None or seen < current:
         return current
     return seen + jitter

@@ -1,15 +1,30 @@
 """The machine as a whole: whatever was decided can be replayed to the same state."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.core.events import Appended, StreamCreated
+from millstream.core.errors import Code
+from millstream.core.events import (
+    Appended,
+    DeadlineMoved,
+    StreamCreated,
+    StreamHidden,
+    StreamRemoved,
+)
 from millstream.core.machine import Bounds, Machine
 from millstream.core.producers.judge import Claim
-from millstream.core.streams.commands import Append, CreateStream
-from millstream.core.streams.state import Streams
-from tests.support.machines import TEXT, Mill, body
+from millstream.core.streams.commands import (
+    DONE,
+    Append,
+    CreateStream,
+    DeleteStream,
+    ExpireStream,
+    TouchStream,
+)
+from millstream.core.streams.state import Life, Streams
+from tests.support.machines import START_MS, TEXT, Mill, body, kinds
 
 PATHS = ("a", "b", "c")
 
@@ -104,3 +119,123 @@ def test_forks_are_counted_right_after_any_order_of_deletions() -> None:
     assert [s.forks for s in mill.machine.streams.by_id.values()] == [1, 1, 0]
     mill.delete("e")
     assert mill.paths == []
+
+
+class TestExpiry:
+    def test_a_deadline_that_moved_does_nothing(self) -> None:
+        mill = Mill()
+        mill.create("a", ttl_s=10)
+        mill.now_ms += 9_999
+        mill.expire(mill.stream("a"))
+        assert kinds(mill.last) == []
+
+    def test_a_passed_deadline_removes(self) -> None:
+        mill = Mill()
+        mill.create("a", ttl_s=10)
+        stream = mill.stream("a")
+        mill.now_ms += 10_000
+        mill.expire(stream)
+        assert mill.last == (StreamRemoved(1),)
+        mill.expire(stream)
+        assert kinds(mill.last) == []
+
+    def test_an_expired_stream_answers_no_more_even_before_its_timer(self) -> None:
+        mill = Mill()
+        mill.create("a", ttl_s=10)
+        mill.now_ms += 10_000
+        assert mill.code(Append("a", TEXT, body(b"x"))) is Code.STREAM_NOT_FOUND
+        assert mill.code(DeleteStream("a")) is Code.STREAM_NOT_FOUND
+
+    def test_a_ttl_of_zero_is_over_at_once(self) -> None:
+        mill = Mill()
+        mill.create("a", ttl_s=0)
+        assert mill.code(DeleteStream("a")) is Code.STREAM_NOT_FOUND
+
+    def test_an_expired_source_is_kept_for_its_forks_and_its_path_is_free(self) -> None:
+        mill = Mill()
+        mill.create("a", b"x", ttl_s=10)
+        stream = mill.stream("a")
+        mill.do(mill.fork_command("f", "a"))
+        mill.append("f", b"later")
+        mill.now_ms += 10_000
+        mill.expire(stream)
+        assert mill.last == (StreamHidden(1, is_expired=True),)
+        assert stream.life is Life.EXPIRED
+        assert "a" not in mill.machine.streams.by_path
+        mill.expire(stream)
+        assert kinds(mill.last) == []
+
+    def test_an_append_and_a_close_slide_a_ttl(self) -> None:
+        mill = Mill()
+        mill.create("a", ttl_s=10)
+        mill.now_ms += 6_000
+        mill.append("a", b"x")
+        assert mill.stream("a").deadline_ms == mill.now_ms + 10_000
+        mill.now_ms += 6_000
+        mill.close("a")
+        assert mill.stream("a").deadline_ms == mill.now_ms + 10_000
+
+    def test_a_fixed_expiry_never_slides(self) -> None:
+        mill = Mill()
+        mill.create("a", expires_at_ms=START_MS + 10_000)
+        mill.now_ms += 5_000
+        mill.append("a", b"x")
+        mill.touch("a")
+        assert kinds(mill.last) == []
+        assert mill.stream("a").deadline_ms == START_MS + 10_000
+
+
+class TestTouch:
+    def test_a_touch_slides_and_logs_a_deadline_with_slack(self) -> None:
+        mill = Mill()
+        mill.create("a", ttl_s=80)
+        mill.now_ms += 1
+        mill.touch("a")
+        assert mill.stream("a").deadline_ms == mill.now_ms + 80_000
+        assert mill.last == (DeadlineMoved(1, mill.now_ms + 80_000 + 10_000),)
+
+    def test_steady_reading_logs_once_a_slack_and_not_once_a_read(self) -> None:
+        mill = Mill()
+        mill.create("a", ttl_s=80)
+        logged = 0
+        for _ in range(800):
+            mill.now_ms += 100
+            mill.touch("a")
+            logged += len(mill.last)
+            assert mill.stream("a").deadline_ms == mill.now_ms + 80_000
+            assert mill.stream("a").logged_deadline_ms >= mill.stream("a").deadline_ms
+        assert logged == 8
+
+    def test_a_short_ttl_has_a_second_of_slack(self) -> None:
+        mill = Mill()
+        mill.create("a", ttl_s=1)
+        mill.now_ms += 1
+        mill.touch("a")
+        assert mill.last == (DeadlineMoved(1, mill.now_ms + 2_000),)
+
+    def test_a_restart_never_lets_a_stream_die_sooner_than_a_reader_was_promised(self) -> None:
+        mill = Mill()
+        mill.create("a", ttl_s=80)
+        for _ in range(50):
+            mill.now_ms += 777
+            mill.touch("a")
+            promised = mill.stream("a").deadline_ms
+            again = mill.replayed()
+            again.settle(mill.now_ms)
+            found = again.streams.by_path["a"].deadline_ms
+            assert promised <= found <= promised + 10_000
+
+    @pytest.mark.parametrize("stream_id", [1, 2, 99])
+    def test_nothing_happens_without_a_ttl_after_the_end_or_without_a_stream(
+        self, stream_id: int
+    ) -> None:
+        mill = Mill()
+        mill.create("a")
+        mill.create("b", ttl_s=1)
+        mill.now_ms += 1000
+        assert mill.do(TouchStream(stream_id)) == DONE
+        assert kinds(mill.last) == []
+
+    def test_an_unknown_stream_expires_silently(self) -> None:
+        mill = Mill()
+        assert mill.do(ExpireStream(99)) == DONE

@@ -14,13 +14,17 @@ from millstream.core.streams.commands import (
     DeleteStream,
     TouchStream,
 )
+from millstream.engine.engine import EXPIRY_RETRY_MS
 from millstream.testing.files_memory import MemoryDisk
-from tests.support.engines import SMALL, StandingClock, opened, watching
+from tests.support.engines import SMALL, Bench, StandingClock, opened, watching
 from tests.support.logs import start
 from tests.support.machines import TEXT, body
 from tests.support.reading import append, create, find, fork, text
 
 pytestmark = pytest.mark.anyio
+
+CREATE = CreateStream(path="a", content_type=TEXT)
+APPEND = Append("a", TEXT, body(b"x"))
 
 
 def code(found: object) -> Code:
@@ -142,8 +146,8 @@ class TestDeadlines:
             engine.touch(find(engine, "a"))
             clock.value_ms += 5
             await create(engine, "other")
-            for _ in range(4):
-                clock.value_ms += 4_000 if len(engine.timers) else 0
+            for milliseconds in (8_995, 1_000, EXPIRY_RETRY_MS):
+                clock.value_ms += milliseconds
                 engine.timers.fire()
                 await append(engine, "other", b"x")
             assert len(engine.views) == 1
@@ -241,3 +245,74 @@ class TestStop:
             engine.on_batch = lambda _: marked.set()
             await asyncio.wait_for(marked.wait(), 5)
             assert engine.writer.durable_lsn == 2
+
+
+class TestMarks:
+    """On a writer whose disk waits to be let go."""
+
+    def test_a_quiet_log_proves_its_last_batch_once(self) -> None:
+        bench = Bench()
+        bench.do("create", CREATE)
+        bench.writer.mark()
+        bench.disk.release()
+        bench.writer.mark()
+        assert bench.disk.held == []
+        assert bench.frames() == [(1, 0, ["StreamCreated"]), (2, 1, [])]
+        assert bench.writer.durable_lsn == 2
+
+    def test_the_next_batch_goes_on_behind_the_mark(self) -> None:
+        bench = Bench()
+        bench.do("create", CREATE)
+        bench.writer.mark()
+        bench.disk.release()
+        bench.do("append", APPEND)
+        assert [frame[:2] for frame in bench.frames()] == [(1, 0), (2, 1), (3, 2)]
+
+    def test_a_busy_log_is_not_marked(self) -> None:
+        bench = Bench()
+        bench.submit("create", CREATE)
+        bench.writer.mark()
+        bench.turn()
+        bench.writer.mark()
+        assert len(bench.disk.held) == 1
+        bench.disk.release()
+        assert bench.disk.held == []
+
+    def test_a_new_log_needs_no_mark(self) -> None:
+        bench = Bench()
+        bench.writer.mark()
+        assert bench.disk.held == []
+
+    def test_what_comes_during_a_mark_waits_for_it(self) -> None:
+        bench = Bench()
+        bench.do("create", CREATE)
+        bench.writer.mark()
+        bench.submit("append", APPEND)
+        bench.turn()
+        assert "append" not in bench.answers
+        bench.disk.release()
+        bench.disk.release()
+        assert isinstance(bench.answers["append"], Added)
+
+
+class TestQuiet:
+    def test_quiet_is_told_when_the_last_answer_is_out(self) -> None:
+        bench = Bench()
+        told: list[int] = []
+        bench.writer.on_idle = lambda: told.append(len(bench.answers))
+        bench.submit("create", CREATE)
+        bench.turn()
+        bench.submit("append", APPEND)
+        bench.turn()
+        bench.disk.release()
+        assert told == []
+        bench.disk.release()
+        assert told == [2]
+
+    def test_quiet_is_told_also_when_the_last_commands_write_nothing(self) -> None:
+        bench = Bench()
+        told: list[bool] = []
+        bench.submit("touch", TouchStream(99))
+        bench.writer.on_idle = lambda: told.append(True)
+        bench.turn()
+        assert told == [True]

@@ -14,7 +14,6 @@ from millstream.core.streams.commands import (
     CreateStream,
     DeleteStream,
     Duplicate,
-    TouchStream,
 )
 from millstream.engine.writer import Bounds, Writer
 from millstream.format import frame
@@ -370,75 +369,6 @@ class TestBounds:
         bench.turn()
         bench.disk.release()
         assert isinstance(bench.answers["before"], Created)
-
-
-class TestMarks:
-    def test_a_quiet_log_proves_its_last_batch_once(self) -> None:
-        bench = Bench()
-        bench.do("create", create("a"))
-        bench.writer.mark()
-        bench.disk.release()
-        bench.writer.mark()
-        assert bench.disk.held == []
-        assert bench.frames() == [(1, 0, ["StreamCreated"]), (2, 1, [])]
-        assert bench.writer.durable_lsn == 2
-
-    def test_the_next_batch_goes_on_behind_the_mark(self) -> None:
-        bench = Bench()
-        bench.do("create", create("a"))
-        bench.writer.mark()
-        bench.disk.release()
-        bench.do("append", append("a"))
-        assert [frame[:2] for frame in bench.frames()] == [(1, 0), (2, 1), (3, 2)]
-
-    def test_a_busy_log_is_not_marked(self) -> None:
-        bench = Bench()
-        bench.submit("create", create("a"))
-        bench.writer.mark()
-        bench.turn()
-        bench.writer.mark()
-        assert len(bench.disk.held) == 1
-        bench.disk.release()
-        assert bench.disk.held == []
-
-    def test_a_new_log_needs_no_mark(self) -> None:
-        bench = Bench()
-        bench.writer.mark()
-        assert bench.disk.held == []
-
-    def test_what_comes_during_a_mark_waits_for_it(self) -> None:
-        bench = Bench()
-        bench.do("create", create("a"))
-        bench.writer.mark()
-        bench.submit("append", append("a"))
-        bench.turn()
-        assert "append" not in bench.answers
-        bench.disk.release()
-        bench.disk.release()
-        assert isinstance(bench.answers["append"], Added)
-
-
-class TestQuiet:
-    def test_quiet_is_told_when_the_last_answer_is_out(self) -> None:
-        bench = Bench()
-        told: list[int] = []
-        bench.writer.on_idle = lambda: told.append(len(bench.answers))
-        bench.submit("create", create("a"))
-        bench.turn()
-        bench.submit("append", append("a"))
-        bench.turn()
-        bench.disk.release()
-        assert told == []
-        bench.disk.release()
-        assert told == [2]
-
-    def test_quiet_is_told_also_when_the_last_commands_write_nothing(self) -> None:
-        bench = Bench()
-        told: list[bool] = []
-        bench.submit("touch", TouchStream(99))
-        bench.writer.on_idle = lambda: told.append(True)
-        bench.turn()
-        assert told == [True]
 
 
 def test_a_writer_that_nobody_wired_says_so() -> None:

@@ -75,12 +75,19 @@ def test_a_cursor_counts_20_seconds_and_always_moves_on() -> None:
     assert next_cursor(now_ms + 19_999, 99, 5) == 100
     assert next_cursor(now_ms, 100, 5) == 105
     assert next_cursor(now_ms, 1000, 1) == 1001
+    assert next_cursor(0, None, 5) == 0
 
 
 def test_tags_differ_by_incarnation_range_and_end() -> None:
-    tags = {etag(1, 0, 5, is_eof=False), etag(2, 0, 5, is_eof=False), etag(1, 0, 5, is_eof=True)}
-    tags |= {etag(1, 1, 5, is_eof=False), etag(1, 0, 6, is_eof=False)}
-    assert len(tags) == 5
+    tags = {
+        etag(1, 9, (0, 5), is_eof=False),
+        etag(2, 9, (0, 5), is_eof=False),
+        etag(1, 8, (0, 5), is_eof=False),
+        etag(1, 9, (1, 5), is_eof=False),
+        etag(1, 9, (0, 6), is_eof=False),
+        etag(1, 9, (0, 5), is_eof=True),
+    }
+    assert len(tags) == 6
 
 
 @pytest.mark.parametrize("held", [b'"t"', b'W/"t"', b'"a", "t"', b' "a" ,W/"t",', b"*", b" * "])

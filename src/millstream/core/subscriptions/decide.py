@@ -138,7 +138,7 @@ def _create(
     if len(state.by_no) >= SUBSCRIPTIONS_MAX:
         return refused(
             Refused(
-                code=Code.OVERLOADED,
+                code=Code.TOO_MANY_SUBSCRIPTIONS,
                 detail=f"the server holds at most {SUBSCRIPTIONS_MAX} subscriptions",
                 retry_after_s=60,
             )

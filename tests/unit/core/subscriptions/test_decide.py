@@ -133,7 +133,7 @@ def test_there_are_only_so_many_subscriptions(monkeypatch: pytest.MonkeyPatch) -
     world = World()
     for number in range(3):
         world.subscribe(f"s{number}", webhook())
-    assert refusal(world.do(CreateSubscription("more", webhook()))) is Code.OVERLOADED
+    assert refusal(world.do(CreateSubscription("more", webhook()))) is Code.TOO_MANY_SUBSCRIPTIONS
 
 
 def test_queries_tell_the_wakes_and_write_nothing() -> None:
