@@ -75,11 +75,17 @@ def write(
     samples: Sequence[Sample],
     facts: Mapping[str, float],
     title: str,
+    failures: Sequence[str] = (),
 ) -> str:
-    """Write latest.json, checks.json, latest.svg and latest.md; return the Markdown."""
+    """Write latest.json, checks.json, latest.svg and latest.md; return the Markdown.
+
+    `failures` tells which measurements of peers are missing, and why.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     held = checks(rows, samples, facts)
     text = markdown(samples, held, facts, title)
+    if failures:
+        text += "\n## What failed\n\n" + "".join(f"* {line}\n" for line in failures)
     (folder / "latest.json").write_bytes(_json(rows))
     (folder / "checks.json").write_bytes(_json(held))
     (folder / "latest.svg").write_text(svg(main_rows(rows), PEERS))

@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
         run = Run(plan, Path(scratch), options.peers)
         uvloop.run(measure(run, options.only))
     title = f"{platform.machine()}, Python {platform.python_version()}, {plan.repeats} repeats"
-    print(write(options.results, rows(run.samples), run.samples, run.facts, title))
+    print(write(options.results, rows(run.samples), run.samples, run.facts, title, run.failures))
     return 0
 
 

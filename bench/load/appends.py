@@ -176,7 +176,9 @@ async def _first(tally: Tally, messages: int) -> None:
 
 
 async def _pass(tally: Tally, seconds: float) -> None:
-    await asyncio.sleep(seconds)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await tally.idle.wait()
     if tally.failure is not None:
         raise tally.failure
 

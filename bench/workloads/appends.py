@@ -17,13 +17,13 @@ async def w1(run: Run) -> None:
         for size, connections in run.plan.appends:
             case = f"{size} B, {connections} connections"
             for turn, name in run.turns(fleet):
-                with fleet.awake(name) as server:
+                with run.measuring(fleet, name, "W1") as server:
                     run.add(await _single(run, server, (case, turn), size, connections))
     # Node with files works off one stream's appends one by one: show it at its best, too.
     if {"node-file", "node-memory"} & set(run.peers):
         with run.fleet(*ONE_STREAM_EACH) as fleet:
             for turn, name in run.turns(fleet):
-                with fleet.awake(name) as server:
+                with run.measuring(fleet, name, "W1") as server:
                     at = ("100 B, 64 connections, 64 streams", turn)
                     run.add(await _single(run, server, at, 100, 64, streams=64))
 
@@ -50,7 +50,7 @@ async def w2(run: Run) -> None:
         for batch, size, connections in run.plan.batches:
             case = f"{batch} x {size} B, {connections} connections"
             for turn, name in run.turns(fleet):
-                with fleet.awake(name) as server:
+                with run.measuring(fleet, name, "W2") as server:
                     stream = f"batch-{len(run.samples)}"
                     server.dialect.create(stream)
                     request = [message(size)] * batch

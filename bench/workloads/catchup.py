@@ -24,7 +24,7 @@ async def w3(run: Run) -> None:
     long, short = (n // SIZE // 1000 * 1000 for n in _sizes(run))
     with run.fleet(*LEFT_OUT) as fleet:
         for name in fleet.servers:
-            with fleet.awake(name) as server:
+            with run.measuring(fleet, name, "W3") as server:
                 for stream, count in ((STREAM, long), (SHORT, short)):
                     server.dialect.create(stream)
                     await fill(server, stream, SIZE, count)
@@ -32,13 +32,12 @@ async def w3(run: Run) -> None:
             for turn, name in run.turns(fleet):
                 is_short = readers > 1 and name in WHOLE
                 stream, count = (SHORT, short) if is_short else (STREAM, long)
-                with fleet.awake(name) as server:
-                    sample = await _read(server, stream, readers, count)
-                note = f"reads {count * SIZE / MIB:.0f} MiB" if is_short else ""
-                plural = "reader" if readers == 1 else "readers"
-                case = f"{round(long * SIZE / MIB)} MiB, {readers} {plural}"
-                values, share = sample
-                run.add(Sample("W3", case, name, turn, values, share, note))
+                with run.measuring(fleet, name, "W3") as server:
+                    values, share = await _read(server, stream, readers, count)
+                    note = f"reads {count * SIZE / MIB:.0f} MiB" if is_short else ""
+                    plural = "reader" if readers == 1 else "readers"
+                    case = f"{round(long * SIZE / MIB)} MiB, {readers} {plural}"
+                    run.add(Sample("W3", case, name, turn, values, share, note))
 
 
 def _sizes(run: Run) -> tuple[int, int]:

@@ -22,13 +22,13 @@ async def w4(run: Run) -> None:
             for turn, name in run.turns(fleet):
                 if size > fleet.servers[name].audience_max:
                     continue
-                with fleet.awake(name) as server:
+                with run.measuring(fleet, name, "W4") as server:
                     await _audience(run, server, turn, size)
         stalled = 100 if 100 in run.plan.audiences else run.plan.audiences[-1]
         for turn, name in run.turns(fleet):
             if name in WITHOUT_STALLED:
                 continue
-            with fleet.awake(name) as server:
+            with run.measuring(fleet, name, "W4") as server:
                 for is_stalled in (False, True):
                     await _stalled(run, server, turn, stalled, is_stalled=is_stalled)
 

@@ -21,7 +21,7 @@ async def w6(run: Run) -> None:
     """Measure W1 without and with idle readers on another stream, one server after the other."""
     with run.fleet(*LEFT_OUT) as fleet:
         for name in fleet.servers:
-            with fleet.awake(name) as server:
+            with run.measuring(fleet, name, "W6") as server:
                 await _one(run, server)
 
 

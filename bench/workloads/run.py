@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import repeat
@@ -10,6 +11,7 @@ from pathlib import Path
 from bench.figures import OURS, PEERS, Sample, percentile
 from bench.load import appends
 from bench.load.appends import Appended
+from bench.load.dialect import BadReply
 from bench.load.payload import message
 from bench.peers.fleet import Fleet
 from bench.peers.server import Server
@@ -27,6 +29,7 @@ class Run:
         self.peers = tuple(peers)
         self.samples: list[Sample] = []
         self.facts: dict[str, float] = {}
+        self.failures: list[str] = []
         self._root = root
         self._fleets = 0
 
@@ -42,6 +45,21 @@ class Run:
         shown = "  ".join(f"{key} {value:,.5g}" for key, value in sample.values.items())
         head = f"{sample.workload} {sample.case} #{sample.turn + 1} {sample.server:<14}"
         print(f"{head} {shown}  generator {sample.generator_share:.2f}", file=sys.stderr)
+
+    @contextlib.contextmanager
+    def measuring(self, fleet: Fleet, name: str, what: str) -> Iterator[Server]:
+        """Wake one server for the length of a block.
+
+        A peer that fails is told and left out of this measurement; ours must not fail.
+        """
+        try:
+            with fleet.awake(name) as server:
+                yield server
+        except (BadReply, OSError, RuntimeError) as error:
+            if name == OURS:
+                raise
+            self.failures.append(f"{what}: {name} failed: {error!s:.200}")
+            print(self.failures[-1], file=sys.stderr)
 
     def turns(self, fleet: Fleet) -> Iterator[tuple[int, str]]:
         """Yield each turn with each server: all in turn 0, then all in turn 1, and so on."""

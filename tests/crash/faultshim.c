@@ -10,6 +10,8 @@
  * FAULT_ARMED   a file: calls count only while it exists; without it they count from the start
  * FAULT_HIT     a file that is made when a rule strikes
  * FAULT_GO      a file that ends a hold
+ * FAULT_RECORD  a file that gets every call that changes something below FAULT_UNDER, in order:
+ *               a line  call TAB path TAB new path TAB position TAB length  and the bytes
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,9 +19,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -119,6 +123,55 @@ static void after(const struct rule *rule) {
     if (rule != NULL && strcmp(rule->action, "kill-after") == 0) die();
 }
 
+/* One call and its record are one step, for all threads and for child processes. */
+static pthread_mutex_t step = PTHREAD_MUTEX_INITIALIZER;
+static int record_fd = -2;
+
+static int begin(const char *path) {
+    if (record_fd == -1) return 0;
+    const char *under = getenv("FAULT_UNDER"), *target = getenv("FAULT_RECORD");
+    if (under == NULL || target == NULL) {
+        record_fd = -1;
+        return 0;
+    }
+    if (strncmp(path, under, strlen(under)) != 0) return 0;
+    pthread_mutex_lock(&step);
+    if (record_fd == -2)
+        record_fd = syscall(SYS_openat, AT_FDCWD, target,
+                            O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    flock(record_fd, LOCK_EX);
+    return 1;
+}
+
+static void end(int recording, int succeeded, const char *call, const char *path,
+                const char *other, off_t at, const struct iovec *parts, int count) {
+    if (!recording) return;
+    int saved = errno;
+    if (succeeded) {
+        char line[9000];
+        size_t length = 0;
+        for (int i = 0; i < count; i++) length += parts[i].iov_len;
+        int size = snprintf(line, sizeof line, "%s\t%s\t%s\t%lld\t%zu\n", call, path, other,
+                            (long long)at, length);
+        syscall(SYS_write, record_fd, line, size);
+        for (int i = 0; i < count; i++)
+            syscall(SYS_write, record_fd, parts[i].iov_base, parts[i].iov_len);
+    }
+    flock(record_fd, LOCK_UN);
+    pthread_mutex_unlock(&step);
+    errno = saved;
+}
+
+static int begin_fd(int fd, char *path, size_t size) {
+    path[0] = 0;
+    if (record_fd == -1) return 0;
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, size - 1);
+    path[length < 0 ? 0 : length] = 0;
+    return begin(path);
+}
+
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static ssize_t gathered(int fd, const struct iovec *parts, int count, off_t at) {
@@ -140,7 +193,10 @@ static ssize_t gathered(int fd, const struct iovec *parts, int count, off_t at) 
         }
         die();
     }
+    char path[4096];
+    int recording = begin_fd(fd, path, sizeof path);
     ssize_t done = syscall(SYS_pwritev, fd, parts, count, at, 0);
+    end(recording, done >= 0, "write", path, "", at, parts, count);
     after(rule);
     return done;
 }
@@ -177,7 +233,10 @@ ssize_t pwrite64(int fd, const void *data, size_t length, off64_t at) {
 int fdatasync(int fd) {
     struct rule *rule = strike_fd("sync", fd);
     if (before(rule)) return -1;
+    char path[4096];
+    int recording = begin_fd(fd, path, sizeof path);
     int done = REAL(fdatasync)(fd);
+    end(recording, done == 0, "sync", path, "", 0, NULL, 0);
     after(rule);
     return done;
 }
@@ -185,7 +244,10 @@ int fdatasync(int fd) {
 int fsync(int fd) {
     struct rule *rule = strike_fd("sync", fd);
     if (before(rule)) return -1;
+    char path[4096];
+    int recording = begin_fd(fd, path, sizeof path);
     int done = REAL(fsync)(fd);
+    end(recording, done == 0, "sync", path, "", 0, NULL, 0);
     after(rule);
     return done;
 }
@@ -193,7 +255,63 @@ int fsync(int fd) {
 int rename(const char *from, const char *to) {
     struct rule *rule = strike("rename", to);
     if (before(rule)) return -1;
+    int recording = begin(from);
     int done = REAL(rename)(from, to);
+    end(recording, done == 0, "rename", from, to, 0, NULL, 0);
     after(rule);
     return done;
+}
+
+int unlink(const char *path) {
+    int recording = begin(path);
+    int done = REAL(unlink)(path);
+    end(recording, done == 0, "unlink", path, "", 0, NULL, 0);
+    return done;
+}
+
+int mkdir(const char *path, mode_t mode) {
+    int recording = begin(path);
+    int done = REAL(mkdir)(path, mode);
+    end(recording, done == 0, "mkdir", path, "", 0, NULL, 0);
+    return done;
+}
+
+static int truncated(int fd, off_t size) {
+    char path[4096];
+    int recording = begin_fd(fd, path, sizeof path);
+    int done = syscall(SYS_ftruncate, fd, size);
+    end(recording, done == 0, "truncate", path, "", size, NULL, 0);
+    return done;
+}
+
+int ftruncate(int fd, off_t size) { return truncated(fd, size); }
+
+int ftruncate64(int fd, off64_t size) { return truncated(fd, size); }
+
+static int opened(const char *path, int flags, mode_t mode) {
+    struct stat found;
+    int recording = flags & O_CREAT ? begin(path) : 0;
+    int is_new = recording && stat(path, &found) != 0;
+    int fd = syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    end(recording, fd >= 0 && is_new, "create", path, "", 0, NULL, 0);
+    return fd;
+}
+
+#define MODE(flags)                         \
+    mode_t mode = 0;                        \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {  \
+        va_list rest;                       \
+        va_start(rest, flags);              \
+        mode = va_arg(rest, int);           \
+        va_end(rest);                       \
+    }
+
+int open(const char *path, int flags, ...) {
+    MODE(flags)
+    return opened(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) {
+    MODE(flags)
+    return opened(path, flags | O_LARGEFILE, mode);
 }

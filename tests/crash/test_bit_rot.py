@@ -19,7 +19,11 @@ from millstream.server.keys import FILE_NAME, KeysError, load_keys
 from millstream.storage.damage import DataDamaged, UnknownFormat
 from millstream.storage.verify import Severity
 from millstream.testing.files_memory import MemoryDisk
+from millstream.testing.process import ServerDidNotStart
 from tests.support.bench import DIRECTORY, Bench, options, read_all, recover, state_records
+from tests.support.client import TEXT, Client
+from tests.support.command import run
+from tests.support.server import Servers
 
 FILE_BYTES = 1024
 STEPS = 4
@@ -164,6 +168,33 @@ def test_no_bit_that_flips_under_a_running_server_is_served(crash_states: int) -
     assert refused > served / 10
 
 
+def test_a_damaged_directory_refuses_to_start_and_verify_says_where(
+    servers: Servers, tmp_path: Path
+) -> None:
+    server = servers.start(data_dir=tmp_path / "data")
+    client = Client(server.port)
+    assert client.put("a", b"first", TEXT).status == 201
+    assert client.post("a", b"second", TEXT).status == 204
+    assert server.stop() == 0
+    for snapshot in (server.data_dir / "snapshots").glob("*.snap"):
+        snapshot.unlink()
+    whole = run("verify", str(server.data_dir))
+    assert whole.exit_code == 0, whole.output
+    path = server.data_dir / "log" / "0000000000000001.log"
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(b"first")] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(ServerDidNotStart) as caught:
+        server.start()
+    place = f"{path}, byte {LOG_HEADER_BYTES}"
+    assert place in str(caught.value)
+    assert "millstream verify" in str(caught.value)
+    damaged = run("verify", str(server.data_dir))
+    assert damaged.exit_code != 0
+    assert place in damaged.output
+    assert path.read_bytes() == raw, "something was changed"
+
+
 def test_no_flipped_bit_of_the_key_file_makes_other_keys(tmp_path: Path) -> None:
     load_keys(tmp_path)
     path = tmp_path / FILE_NAME
@@ -176,3 +207,6 @@ def test_no_flipped_bit_of_the_key_file_makes_other_keys(tmp_path: Path) -> None
             with pytest.raises(KeysError) as caught:
                 load_keys(tmp_path)
             assert str(path) in str(caught.value)
+    damaged = run("verify", str(tmp_path))
+    assert damaged.exit_code != 0
+    assert str(path) in damaged.output

@@ -24,7 +24,8 @@ def explore(seed: int, wanted: int) -> tuple[int, int]:
     disk = MemoryDisk()
     bench = Bench(disk, seed)
     judge = Judge(bench)
-    seen: set[int] = set()
+    # A state that was fine before an answer need not be fine behind it.
+    seen: dict[int, int] = {}
     failures: list[Exception] = []
     total = operations(seed)
 
@@ -34,9 +35,9 @@ def explore(seed: int, wanted: int) -> tuple[int, int]:
         share = max(2, 2 * (wanted - len(seen)) // max(1, total - operation.number))
         for state in disk.crash_states(share, operation.number):
             mark = state.fingerprint()
-            if mark in seen:
+            if seen.get(mark) == bench.answers:
                 continue
-            seen.add(mark)
+            seen[mark] = bench.answers
             try:
                 judge.check(state)
             except Exception as error:  # noqa: BLE001 - kept, and raised at the end

@@ -35,7 +35,8 @@ class Loop:
         self.readers: list[Reader] = []
         self.gardener = Gardener(random.Random(seed + 1))
         self._serial = 0
-        self.totals = {"appends": 0, "duplicates": 0, "messages read": 0}
+        self._ever: list[Writer] = []
+        self._ever_read: list[Reader] = []
 
     async def cycle(self) -> None:
         """Put load on the server, end it, start it, and compare."""
@@ -94,8 +95,11 @@ class Loop:
         for name in ("left", "right"):
             rng = random.Random(self.rng.random())
             self.writers.append(Writer(book, name, rng))
+            self._ever.append(self.writers[-1])
         way = WAYS[self._serial % len(WAYS)]
-        self.readers += [Reader(book, way), Reader(book, self.rng.choice(WAYS))]
+        readers = [Reader(book, way), Reader(book, self.rng.choice(WAYS))]
+        self.readers += readers
+        self._ever_read += readers
         self._serial += 1
 
     async def verify(self) -> None:
@@ -106,12 +110,13 @@ class Loop:
 
     def count(self) -> str:
         """Say how much was done."""
-        appends = sum(writer.answered for writer in self.writers)
-        seen = sum(reader.seen for reader in self.readers)
-        return f"{appends} appends, {seen} messages read by those still at work"
+        appends = sum(writer.answered for writer in self._ever)
+        repeats = sum(writer.duplicates for writer in self._ever)
+        seen = sum(reader.seen for reader in self._ever_read)
+        return f"{appends} appends, {repeats} duplicates, {seen} messages read"
 
 
-async def _kill_and_compare(server: ServerProcess, seed: int, cycles: int) -> None:
+async def kill_and_compare(server: ServerProcess, seed: int, cycles: int) -> None:
     loop = Loop(server, seed)
     await asyncio.to_thread(server.start)
     for number in range(cycles):
@@ -130,10 +135,10 @@ async def _kill_and_compare(server: ServerProcess, seed: int, cycles: int) -> No
 def test_killing_the_server_takes_back_nothing_and_repeats_nothing(
     servers: Servers, tmp_path: Path, crash_cycles: int
 ) -> None:
-    seed = int(os.environ.get("MILLSTREAM_CRASH_SEED", "0")) or random.randrange(1, 1 << 32)
-    print(f"MILLSTREAM_CRASH_SEED={seed}")
+    seed = int(os.environ.get("CRASH_SEED", "0")) or random.randrange(1, 1 << 32)
+    print(f"CRASH_SEED={seed}")
     server = servers.prepare(*FLAGS, data_dir=tmp_path / "data")
-    asyncio.run(_kill_and_compare(server, seed, crash_cycles))
+    asyncio.run(kill_and_compare(server, seed, crash_cycles))
     assert server.stop() == 0
     result = run("verify", str(server.data_dir))
     assert result.exit_code == 0, result.output

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import time
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from tests.support.client import Client, Live
 from tests.support.faults import Faulty, FaultyServer, wait_for
 from tests.support.producing import NAME, Producer
 
-IDLE_S = 0.15
 LARGE = 12_000
 
 # Where the kill falls, and what a retry of the unanswered batch must then be told.
@@ -46,8 +44,7 @@ def test_a_kill_at_an_append_neither_loses_nor_repeats_it(point: str, faulty: Fa
     server.start()
     producer = Producer(server.port)
     producer.append(5)
-    # Let the idle mark pass, so that the next call on the log is the append's.
-    time.sleep(IDLE_S)
+    server.await_mark()
     server.arm()
     producer.append_until_death()
     server.await_death()
@@ -68,7 +65,7 @@ def test_a_kill_during_a_roll_neither_loses_nor_repeats_an_append(
     producer.append(1)
     log = server.data_dir / "log"
     wait_for((log / "next.tmp").exists, "no next file was prepared")
-    time.sleep(IDLE_S)
+    server.await_mark()
     server.arm()
     producer.append_until_death()
     server.await_death()
@@ -119,7 +116,7 @@ def test_nobody_sees_or_is_told_of_a_write_before_it_is_synced(faulty: Faulty) -
     server.start()
     producer = Producer(server.port)
     producer.append(3)
-    time.sleep(IDLE_S)
+    server.await_mark()
     pool = concurrent.futures.ThreadPoolExecutor()
     live = Client(server.port).follow(NAME, f"offset={producer.offsets[-1]}")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,13 @@ import pytest
 
 from millstream.storage.damage import StorageError
 from millstream.testing.process import ServerProcess
-from tests.crash import test_bit_rot, test_crash_states, test_placed_kills
+from tests.crash import (
+    test_bit_rot,
+    test_crash_states,
+    test_kill_loop,
+    test_placed_kills,
+    test_recorded_calls,
+)
 from tests.support import sabotage
 from tests.support.faults import Faulty, FaultyServer
 from tests.support.sabotage import Patch
@@ -35,6 +42,12 @@ def flip_bits() -> None:
 
 def flip_bits_under_a_server() -> None:
     test_bit_rot.test_no_bit_that_flips_under_a_running_server_is_served(0)
+
+
+def lose_power_at_every_call(faulty: Faulty) -> None:
+    test_recorded_calls.test_no_power_loss_at_any_call_of_a_real_server_takes_an_answer_back(
+        faulty, STATES
+    )
 
 
 IN_MEMORY: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
@@ -95,6 +108,16 @@ class BrokenServer(FaultyServer):
         return server
 
 
+def test_a_server_without_dedup_turns_the_kill_loop_red(tmp_path: Path) -> None:
+    server = BrokenRestart(tmp_path / "data", test_kill_loop.FLAGS)
+    server.breakage = sabotage.skip_dedup.__name__
+    try:
+        with pytest.raises((AssertionError, ExceptionGroup)):
+            asyncio.run(test_kill_loop.kill_and_compare(server, 1, 5))
+    finally:
+        server.kill()
+
+
 IN_A_SERVER: list[tuple[Callable[[Patch], None], Callable[[Faulty], None]]] = [
     (
         sabotage.answer_at_once,
@@ -104,6 +127,8 @@ IN_A_SERVER: list[tuple[Callable[[Patch], None], Callable[[Faulty], None]]] = [
         sabotage.publish_before_sync,
         test_placed_kills.test_nobody_sees_or_is_told_of_a_write_before_it_is_synced,
     ),
+    (sabotage.no_directory_sync, lose_power_at_every_call),
+    (sabotage.answer_before_sync, lose_power_at_every_call),
     (
         sabotage.skip_dedup,
         lambda faulty: test_placed_kills.test_a_kill_at_an_append_neither_loses_nor_repeats_it(
@@ -113,7 +138,9 @@ IN_A_SERVER: list[tuple[Callable[[Patch], None], Callable[[Faulty], None]]] = [
 ]
 
 
-@pytest.mark.parametrize("broken, check", IN_A_SERVER, ids=[b.__name__ for b, _ in IN_A_SERVER])
+@pytest.mark.parametrize(
+    "broken, check", IN_A_SERVER, ids=[broken.__name__ for broken, _ in IN_A_SERVER]
+)
 def test_a_broken_server_turns_its_check_red(
     broken: Callable[[Patch], None], check: Callable[[Faulty], None], tmp_path: Path
 ) -> None:
@@ -126,7 +153,7 @@ def test_a_broken_server_turns_its_check_red(
         return server
 
     try:
-        with pytest.raises(AssertionError) as caught:
+        with pytest.raises((AssertionError, StorageError)) as caught:
             check(make)
         print(str(caught.value)[:200])
     finally:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -229,3 +230,19 @@ def test_requests_of_one_connection_are_answered_in_order(client: Client) -> Non
         heard = listen(connection)
     assert heard.statuses == [204] * 50 + [200]
     assert json.loads(heard.data.rsplit(b"\r\n\r\n", 1)[1]) == list(range(10, 60))
+
+
+@pytest.mark.xfail(reason="one body of millions of tiny JSON values holds up the event loop")
+def test_a_body_of_many_tiny_values_holds_up_nobody(server: ServerProcess) -> None:
+    client = Client(server.port)
+    client.put("many", headers=JSON)
+    body = b"[" + b"0," * 2_000_000 + b"0]"
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(client.post, "many", body, JSON)
+        longest_s = 0.0
+        while not slow.done():
+            began = time.monotonic()
+            client.ask("GET", "/healthz")
+            longest_s = max(longest_s, time.monotonic() - began)
+    assert slow.result().status in (204, 413)
+    assert longest_s < 0.5

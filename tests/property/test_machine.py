@@ -216,3 +216,47 @@ class StreamsAgree(RuleBasedStateMachine):
 
 
 TestStreamsAgree = StreamsAgree.TestCase
+
+
+def test_a_deleted_source_stays_gone_when_its_deadline_passes() -> None:
+    pair = Pair(PRODUCERS_MAX, 0, 1000)
+    pair.put("a", JSON, [b"1"], ttl=1)
+    pair.put("b", request=ForkRequest("a", None, 0), ttl=60)
+    assert pair.delete("a") == ("done",)
+    pair.subject.now_ms += 5000
+    assert pair.delete("a")[1] == "stream_gone"
+    pair.read_all("a")
+    assert pair.put("c", request=ForkRequest("a", None, 0))[1] == "source_gone"
+
+
+def test_a_fork_at_a_point_in_time_is_confirmed_only_by_that_point() -> None:
+    pair = Pair(PRODUCERS_MAX, 0, 1000)
+    pair.put("a", JSON, [b"1"])
+    pair.subject.now_ms += 1000
+    pair.post(Append("a", JSON, joined([b"2"])), [b"2"])
+    moment = ForkRequest("a", Position(1500, 0), 0)
+    assert pair.put("b", request=moment)[0] == "created"
+    assert pair.put("b", request=moment)[-1] is False
+    assert pair.put("b", request=ForkRequest("a", ZERO, 0))[1] == "stream_exists"
+
+
+def test_a_fork_may_leave_before_its_source_left_its_own() -> None:
+    pair = Pair(PRODUCERS_MAX, 0, 1000)
+    pair.put("a", JSON, [b"1", b"2", b"3"])
+    pair.put("b", JSON, [b"4"], request=ForkRequest("a", None, 0))
+    pair.put("c", JSON, [b"5"], request=ForkRequest("b", Position(1000, 1), 0))
+    pair.put("d/e", JSON, [b"6"], request=ForkRequest("c", Position(1000, 1), 1))
+    pair.delete("a")
+    pair.delete("b")
+    for from_snapshot in (True, False):
+        pair.restart(from_snapshot=from_snapshot)
+        pair.check_end()
+
+
+def test_a_batch_stored_before_the_close_is_still_recognised() -> None:
+    pair = Pair(PRODUCERS_MAX, 0, 1000)
+    pair.put("a", JSON)
+    first = Append("a", JSON, joined([b"1", b"2"]), claim=Claim("p", 0, 0))
+    pair.post(first, [b"1", b"2"])
+    pair.post(Append("a", None, joined([]), is_closing=True), [])
+    assert pair.post(first, [b"1", b"2"]) == ("duplicate", 1, 2, 0, True)

@@ -128,6 +128,7 @@ class Bench:
         self.deleted: set[int] = set()
         self.created: set[int] = set()
         self.closed: set[int] = set()
+        self.answers = 0
         self._seqs: dict[tuple[str, str], int] = {}
         self._serial = 0
         self._open: dict[str, str] = {}
@@ -168,6 +169,7 @@ class Bench:
         return list(await asyncio.gather(*futures))
 
     def _note(self, command: Command, done: asyncio.Future[object]) -> None:
+        self.answers += 1
         answer = done.result()
         match command, answer:
             case Append(body=Body() as body), Added():

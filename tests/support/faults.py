@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from millstream.format.frame import KIND_MARK
+from millstream.storage.files_os import OsFiles
+from millstream.storage.recovery import FileScan, list_log_files, read_whole
 from millstream.testing.process import ServerProcess
 
 SOURCE = Path(__file__).parent.parent / "crash" / "faultshim.c"
@@ -39,6 +42,8 @@ class FaultyServer(ServerProcess):
         self._armed = directory / "armed"
         self._hit = directory / "hit"
         self._go = directory / "go"
+        self.record = directory / "record"
+        self.is_recorded = False
         self.rules = rules
         self._whole: list[ServerProcess] = []
 
@@ -50,7 +55,11 @@ class FaultyServer(ServerProcess):
             "FAULT_ARMED": str(self._armed),
             "FAULT_HIT": str(self._hit),
             "FAULT_GO": str(self._go),
+            "FAULT_RECORD": str(self.record),
+            "FAULT_UNDER": str(self.data_dir.parent) if self.is_recorded else "",
         }
+        if not self.is_recorded:
+            del self.environment["FAULT_RECORD"]
         return super().launch()
 
     def arm(self) -> None:
@@ -70,6 +79,16 @@ class FaultyServer(ServerProcess):
     def await_hit(self) -> None:
         """Wait until a rule has struck."""
         wait_for(lambda: self.is_hit, "no rule struck")
+
+    def await_mark(self) -> None:
+        """Wait until the idle mark is written, so that the next call on the log is a new one."""
+        wait_for(self._is_marked, "the log was never marked idle")
+
+    def _is_marked(self) -> bool:
+        files = OsFiles()
+        last = list_log_files(files, str(self.data_dir / "log"))[-1]
+        kinds = [frame.kind for _, frame in FileScan(read_whole(files, last), last.header)]
+        return kinds[-1:] == [KIND_MARK]
 
     def await_death(self) -> None:
         """Wait until the process is gone."""

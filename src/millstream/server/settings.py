@@ -127,9 +127,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sse_ms: Annotated[
         int, Meta(ge=100, le=3_600_000, description="after how long an SSE answer ends")
     ] = 60_000
-    sse_buffer_bytes: Annotated[
-        Count, Meta(ge=KIB, description="unread bytes after which an SSE reader is caught up")
-    ] = 1 * MIB
 
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="least severity logged")

@@ -242,6 +242,12 @@ class Crowd:
             self._saw_tail(tail)
             messages = life.messages(tail)
             self.ledger.check_whole(known, messages, is_closed=tail.is_closed)
+            writer = life.engine.writer
+            is_settled = writer.is_idle and writer.failure is None
+            if is_settled and tail.life is StreamLife.LIVE:
+                deadline_ms = life.machine.streams.by_id[tail.stream_id].deadline_ms
+                is_same = tail.deadline_ms <= deadline_ms
+                self.ledger.check(is_same, "D8", f"{tail.path} lives for readers, not for writers")
         for stream_id, known in self.ledger.streams.items():
             until = known.must_live_until_ms
             if known.is_maybe_gone or (until is not None and self.latest_ms >= until):

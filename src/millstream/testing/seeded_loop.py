@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CALL_US_MAX = 300
+
 
 class Call:
     """A callback that waits for its turn."""
@@ -55,6 +57,7 @@ class SeededLoop:
         self._count = 0
         self.errors: list[str] = []
 
+    @property
     def as_loop(self) -> asyncio.AbstractEventLoop:
         """Return this loop as the type that asyncio wants; most of that is not there."""
         return cast("asyncio.AbstractEventLoop", self)
@@ -100,11 +103,11 @@ class SeededLoop:
 
     def create_future(self) -> asyncio.Future[Any]:
         """Return a future of this loop."""
-        return asyncio.Future(loop=self.as_loop())
+        return asyncio.Future(loop=self.as_loop)
 
     def create_task(self, coro: Any, **_: Any) -> Any:
         """Run a coroutine on this loop."""
-        return asyncio.Task(coro, loop=self.as_loop())
+        return asyncio.Task(coro, loop=self.as_loop)
 
     def run_in_executor(self, _executor: object, func: Any, *args: Any) -> asyncio.Future[Any]:
         """Run ``func`` after a while, as a worker thread would."""
@@ -131,7 +134,7 @@ class SeededLoop:
         """Let that much time pass and run all that falls due."""
         end_us = self._now_us + microseconds
         # What asks for the running loop (a timeout, an event) has to find this one.
-        asyncio._set_running_loop(self.as_loop())  # noqa: SLF001 - there is no public way
+        asyncio._set_running_loop(self.as_loop)  # noqa: SLF001 - there is no public way
         try:
             self._run_ready()
             while self._timers and self._timers[0][0] <= end_us:
@@ -141,7 +144,7 @@ class SeededLoop:
                 self._run_ready()
         finally:
             asyncio._set_running_loop(None)  # noqa: SLF001 - as above
-        self._now_us = end_us
+        self._now_us = max(self._now_us, end_us)
 
     def finish(self, work: Coroutine[Any, Any, T], limit_s: int = 3600) -> T:
         """Run a coroutine to its end, however long that takes on this clock."""
@@ -155,3 +158,5 @@ class SeededLoop:
     def _run_ready(self) -> None:
         while self._ready:
             self._ready.popleft().run()
+            # No callback is free: what was looked up before it may be out of date after it.
+            self._now_us += self._rng.randrange(CALL_US_MAX)

@@ -99,9 +99,9 @@ class Life:
         self.slow_disk = SlowDisk(self.log, loop, rng)
         bounds = WriteBounds(1000, 1 << 20, 3000, 0)
         state = State(found.machine, found.views, found.lsn)
-        self._machine = found.machine
+        self.machine = found.machine
         self.engine = Engine(state, self.slow_disk, self.log.read, loop, bounds)
-        self.engine.start(loop.as_loop())
+        self.engine.start(loop.as_loop)
 
     def start_task(self, work: Any, done: Callable[[Any], None]) -> None:
         """Run a coroutine; ``done`` gets its result unless this life ends first."""
@@ -122,7 +122,7 @@ class Life:
         self.loop.finish(self.engine.stop(5))
         writer = self.engine.writer
         if writer.failure is None and writer.durable_lsn > self.snapshots.newest_lsn:
-            self.snapshots.write(writer.durable_lsn, dump(self._machine, self.engine.views))
+            self.snapshots.write(writer.durable_lsn, dump(self.machine, self.engine.views))
             self.snapshots.prune()
         self.log.close()
 

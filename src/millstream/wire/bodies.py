@@ -36,7 +36,10 @@ def json_body(body: bytes, *, may_be_empty: bool) -> Body | Refused:
             return Body(bytes(_one.decode(body)), 1)
         values = [bytes(value) for value in _many.decode(body)]
     except msgspec.DecodeError as error:
-        return _refuse(str(error))
+        text = str(error)
+        if "truncated" in text:
+            text = "it ends too soon, or an escape holds half of a surrogate pair"
+        return _refuse(text)
     except RecursionError:
         return _refuse("it is nested too deeply")
     if not values:

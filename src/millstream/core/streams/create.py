@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from millstream.core import media
 from millstream.core.errors import Code, Refused
-from millstream.core.events import Appended, Event, Fork, StreamClosed, StreamCreated
+from millstream.core.events import Appended, Event, Fork, StreamClosed, StreamCreated, StreamRemoved
 from millstream.core.offsets import ZERO, Position
 from millstream.core.streams.commands import Body, Created, CreateStream, ForkPoint
 from millstream.core.streams.decide import Draft, refused, removal
@@ -14,6 +14,10 @@ from millstream.core.streams.state import Life
 
 if TYPE_CHECKING:
     from millstream.core.streams.state import Stream, Streams
+
+FORK_DEPTH_MAX = 1000
+"""Deleting the last of a line of forks removes all its hidden sources in one frame, which holds
+65,535 events; and a read walks the whole line."""
 
 
 def create(state: Streams, command: CreateStream, now_ms: int, streams_max: int) -> Draft:
@@ -31,7 +35,8 @@ def create(state: Streams, command: CreateStream, now_ms: int, streams_max: int)
         if not old.is_expired(now_ms):
             return refused(_confirm(old, command))
         events.extend(removal(state, old, is_expired=True))
-    if len(state.by_id) >= streams_max:
+    is_freeing = any(isinstance(event, StreamRemoved) for event in events)
+    if len(state.by_id) - is_freeing >= streams_max:
         return refused(
             Refused(
                 code=Code.TOO_MANY_STREAMS,
@@ -74,7 +79,22 @@ def _source(
             detail=f"a fork keeps its source's content type, {source.content_type}",
             field="Content-Type",
         )
+    if _depth(state, source) >= FORK_DEPTH_MAX:
+        return Refused(
+            code=Code.FORK_INVALID,
+            detail=f"a fork of a fork may go at most {FORK_DEPTH_MAX} levels deep",
+            field="Stream-Forked-From",
+        )
     return source
+
+
+def _depth(state: Streams, stream: Stream) -> int:
+    """Return how many streams a stream reads through."""
+    depth = 0
+    while stream.fork is not None:
+        stream = state.by_id[stream.fork.source_id]
+        depth += 1
+    return depth
 
 
 def _make(

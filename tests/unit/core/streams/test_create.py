@@ -9,7 +9,9 @@ from millstream.core.machine import Bounds
 from millstream.core.offsets import ZERO, Position
 from millstream.core.producers.judge import Claim
 from millstream.core.streams.commands import Created, CreateStream, ForkPoint, ForkRequest
+from millstream.core.streams.create import FORK_DEPTH_MAX
 from millstream.core.streams.state import Life
+from millstream.format.frame import EVENTS_MAX
 from tests.support.machines import JSON, START_MS, TEXT, Mill, body, kinds
 
 BAD = Refused(code=Code.INVALID_JSON, detail="not JSON")
@@ -279,6 +281,19 @@ class TestForks:
         assert isinstance(mill.do(command), Created)
         changed = msgspec.structs.replace(command, fork_request=ForkRequest("a", other, 0))
         assert mill.refusal(changed).field == "Stream-Fork-Offset"
+
+    def test_a_line_of_forks_ends_somewhere_and_goes_in_one_frame(self) -> None:
+        mill = Mill()
+        mill.create("0", b"x")
+        for level in range(FORK_DEPTH_MAX):
+            assert isinstance(mill.fork(f"{level + 1}", f"{level}"), Created)
+        deepest = f"{FORK_DEPTH_MAX}"
+        assert mill.refusal(mill.fork_command("deeper", deepest)).field == "Stream-Forked-From"
+        for level in range(FORK_DEPTH_MAX):
+            mill.delete(f"{level}")
+        mill.delete(deepest)
+        assert len(mill.last) == FORK_DEPTH_MAX + 1 <= EVENTS_MAX
+        assert mill.paths == []
 
     def mill(self) -> Mill:
         mill = Mill()
