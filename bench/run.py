@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import platform
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -88,6 +89,8 @@ async def measure(run: Run, names: Sequence[str]) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Measure, write the results, print the table."""
     options = parse(arguments)
+    # Being ended must end the servers and remove their data, as leaving does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     plan = plan_of(options)

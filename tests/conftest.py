@@ -15,7 +15,9 @@ FOLDER_MARKERS = ("integration", "crash", "conformance")
 
 # A deadline would measure the machine, not the code. On a build machine the same code must give
 # the same result; at a desk new examples are welcome. `--hypothesis-profile=long` searches on.
-hypothesis.settings.register_profile("default", deadline=None, stateful_step_count=40)
+hypothesis.settings.register_profile(
+    "default", deadline=None, max_examples=60, stateful_step_count=40
+)
 hypothesis.settings.register_profile(
     "ci", hypothesis.settings.get_profile("default"), derandomize=True, database=None
 )

@@ -35,13 +35,13 @@ def test_a_peer_at_zero_makes_no_division_fail() -> None:
 
 
 def test_a_row_holds_the_median_of_the_ratios_of_each_turn() -> None:
-    # The machine is twice as slow in turn 1: the ratio of each turn is 2 all the same.
-    ours = [sample("millstream", n, rate=rate) for n, rate in enumerate((100, 50, 102))]
-    theirs = [sample("redis-always", n, rate=rate) for n, rate in enumerate((50, 25, 51))]
+    # The ratio of the medians would be 3.
+    ours = [sample("millstream", n, rate=rate) for n, rate in enumerate((100, 10, 60))]
+    theirs = [sample("redis-always", n, rate=rate) for n, rate in enumerate((50, 10, 20))]
     row = only(rows([*theirs, *ours]), "redis-always", "messages/s")
-    assert (row.ratio, row.ratio_low, row.ratio_high) == (2, 2, 2)
-    assert (row.ours, row.ours_low, row.ours_high) == (100, 50, 102)
-    assert (row.theirs, row.repeats) == (50, 3)
+    assert (row.ratio, row.ratio_low, row.ratio_high) == (2, 1, 3)
+    assert (row.ours, row.ours_low, row.ours_high) == (60, 10, 100)
+    assert (row.theirs, row.repeats) == (20, 3)
     assert row.generator_share_ours == 0.5
 
 

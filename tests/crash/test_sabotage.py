@@ -33,7 +33,7 @@ def explore_states() -> None:
 
 def fail_syncs() -> None:
     for nth in range(3, 40):
-        test_crash_states.fail_sync(1, nth)
+        test_crash_states.fail_one("sync", 1, nth)
 
 
 def flip_bits() -> None:

@@ -11,7 +11,7 @@ from tests.support.client import Client, shout
 from tests.support.mutations import Mutator, seeds
 from tests.support.server import Servers
 
-REQUESTS = 3000
+REQUESTS = 6000
 WORKERS = 4
 FLAGS = (
     *("--long-poll-ms", "100", "--sse-ms", "100", "--header-ms", "1000", "--body-ms", "1000"),

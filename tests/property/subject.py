@@ -117,7 +117,7 @@ class Subject(State):
         """Do as the engine does when a reader comes by."""
         if tail.ttl_s is not None:
             tail.deadline_ms = max(tail.deadline_ms, self.now_ms + tail.ttl_s * 1000)
-            self.give(TouchStream(tail.stream_id))
+            self.give(TouchStream(tail.stream_id, self.now_ms))
 
     async def read(self, tail: Tail, index: int, bytes_max: int, count_max: int) -> pages.Page:
         return self.page(tail, index, bytes_max, count_max)

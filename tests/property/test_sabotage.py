@@ -6,6 +6,7 @@ A check that never failed proves nothing.
 from __future__ import annotations
 
 import contextlib
+import re
 from array import array
 from typing import Any
 
@@ -34,20 +35,16 @@ STEPS = 300
 Patch = pytest.MonkeyPatch
 
 
-def first_break(seeds: int = SEEDS) -> str:
-    """Return what the first seed that breaks says; fail when none does."""
+def assert_seen(*rules: str, seeds: int = SEEDS) -> None:
+    """Some seed breaks, and says that it was one of these rules."""
     for seed in range(1, seeds + 1):
         try:
             World(seed).run(STEPS)
         except Broken as broken:
             print(f"caught after {seed} seeds: {broken}"[:300])
-            return str(broken)
+            if set(re.findall(r"\b([DP]\d): ", str(broken))) & set(rules):
+                return
     pytest.fail(f"{seeds} seeds did not see it")
-
-
-def assert_rule(broken: str, *rules: str) -> None:
-    """The first rule that broke is one of these."""
-    assert broken.split(": ")[1] in rules, broken
 
 
 def test_dedup_skipped(monkeypatch: Patch) -> None:
@@ -58,7 +55,7 @@ def test_dedup_skipped(monkeypatch: Patch) -> None:
         return Accept() if isinstance(verdict, Repeat) else verdict
 
     monkeypatch.setattr(decide, "judge", judge)
-    assert_rule(first_break(), "P1", "D7")
+    assert_seen("P1")
 
 
 def test_an_old_epoch_taken(monkeypatch: Patch) -> None:
@@ -70,7 +67,7 @@ def test_an_old_epoch_taken(monkeypatch: Patch) -> None:
         return real(last, claim)
 
     monkeypatch.setattr(decide, "judge", judge)
-    assert_rule(first_break(), "P3")
+    assert_seen("P3")
 
 
 def test_answers_before_the_sync(monkeypatch: Patch) -> None:
@@ -82,7 +79,7 @@ def test_answers_before_the_sync(monkeypatch: Patch) -> None:
         real(self, None, draft, size)
 
     monkeypatch.setattr(Writer, "_gather", gather)
-    assert_rule(first_break(), "D1", "D3", "D4")
+    assert_seen("D1", "D3", "D4")
 
 
 def test_answers_and_readers_before_the_sync(monkeypatch: Patch) -> None:
@@ -93,7 +90,7 @@ def test_answers_and_readers_before_the_sync(monkeypatch: Patch) -> None:
         real(self, buffers, place, lambda _error: None)
 
     monkeypatch.setattr(SlowDisk, "write", write)
-    assert_rule(first_break(), "D1", "D3", "D4")
+    assert_seen("D1", "D3", "D4")
 
 
 def test_readers_before_the_sync(monkeypatch: Patch) -> None:
@@ -119,7 +116,7 @@ def test_readers_before_the_sync(monkeypatch: Patch) -> None:
     monkeypatch.setattr(SlowDisk, "plan", plan)
     monkeypatch.setattr(Writer, "_flush", flush)
     monkeypatch.setattr(Engine, "_publish", publish)
-    assert_rule(first_break(), "D1", "D3", "D7")
+    assert_seen("D1", "D3", "D7")
 
 
 def test_a_failed_sync_overlooked(monkeypatch: Patch) -> None:
@@ -130,7 +127,7 @@ def test_a_failed_sync_overlooked(monkeypatch: Patch) -> None:
         self._written = (place.ordinal, place.position + sum(map(len, buffers)))
 
     monkeypatch.setattr(Log, "write", write)
-    assert_rule(first_break(), "D1", "D3", "D5", "D7")
+    assert_seen("D1", "D3", "D5", "D7")
 
 
 def test_fork_count_off(monkeypatch: Patch) -> None:
@@ -145,7 +142,7 @@ def test_fork_count_off(monkeypatch: Patch) -> None:
     monkeypatch.setattr(apply_stream, "created", created)
     with pytest.raises((AssertionError, KeyError)):
         fork_and_delete()
-    assert_rule(first_break(), "D1", "D7", "P5")
+    assert_seen("D1", "D7")
 
 
 def test_fork_count_on_is_fine() -> None:
@@ -167,18 +164,18 @@ def fork_and_delete() -> None:
 def test_time_goes_back(monkeypatch: Patch) -> None:
     monkeypatch.setattr(decide, "max", lambda now_ms, _other: now_ms, raising=False)
     monkeypatch.setattr(apply_stream, "require", lambda *_: None)
-    assert_rule(first_break(), "D3", "D7")
+    assert_seen("D3", "D7")
 
 
 def test_time_going_back_stops_the_machine_before_it_is_written(monkeypatch: Patch) -> None:
     monkeypatch.setattr(decide, "max", lambda now_ms, _other: now_ms, raising=False)
-    assert "the machine broke" in first_break()
+    assert_seen("P5")
 
 
 def test_a_torn_batch_taken(monkeypatch: Patch) -> None:
     """Recovery believes every frame whose header is there, whatever its checksum says."""
     monkeypatch.setattr(frames, "crc32c", lambda *_: 0)
-    assert_rule(first_break(), "D5", "D7", "D1")
+    assert_seen("D5", "D7", "D1")
 
 
 def test_half_a_batch_in_a_frame_of_its_own(monkeypatch: Patch) -> None:
@@ -202,4 +199,4 @@ def test_half_a_batch_in_a_frame_of_its_own(monkeypatch: Patch) -> None:
             at += length + 1
 
     monkeypatch.setattr(Writer, "_gather", gather)
-    assert_rule(first_break(), "D5")
+    assert_seen("D5")

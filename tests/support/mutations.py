@@ -1,9 +1,12 @@
 """A seeded mutator, and the corpus it starts from."""
 
 import random
+import re
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parents[1] / "property" / "corpus"
+
+_BEFORE_VALUE = re.compile(rb"[=/?&,]|: ?")
 
 TOKENS = (
     *(b"\x00", b"\r\n", b"\n", b"\r", b"\t", b" ", b'"', b"'", b"\\", b"%", b"%00", b"%2e%2e"),
@@ -38,9 +41,18 @@ class Mutator:
             data = self._changed(data)
         return data[: self._bytes_max]
 
+    def _place(self, data: bytes) -> int:
+        """Return where to change something: half of the time where a value begins."""
+        at = self._rng.randint(0, len(data))
+        if self._rng.random() < 0.5:
+            found = _BEFORE_VALUE.search(data, at) or _BEFORE_VALUE.search(data)
+            if found is not None:
+                return found.end()
+        return at
+
     def _changed(self, data: bytes) -> bytes:
         rng = self._rng
-        at = rng.randint(0, len(data))
+        at = self._place(data)
         end = min(len(data), at + rng.choice((1, 1, 2, 4, 16, 64)))
         match rng.randrange(8):
             case 0:

@@ -122,8 +122,8 @@ class Machine:
                 return decide.delete(self.streams, path, now_ms)
             case ExpireStream(stream_id):
                 return decide.expire(self.streams, stream_id, now_ms)
-            case TouchStream(stream_id):
-                return decide.touch(self.streams, stream_id, now_ms)
+            case TouchStream(stream_id, at_ms):
+                return decide.touch(self.streams, stream_id, at_ms or now_ms)
             case _:
                 return decide_subscription.decide(self.subscriptions, self.streams, command, now_ms)
 

@@ -114,8 +114,10 @@ class Engine:
     def touch(self, tail: Tail) -> None:
         """Note that a reader came by: a sliding expiry slides."""
         if tail.ttl_s is not None:
-            tail.deadline_ms = max(tail.deadline_ms, self.clock.now_ms() + tail.ttl_s * 1000)
-            self.submit(TouchStream(tail.stream_id))
+            now_ms = self.clock.now_ms()
+            tail.deadline_ms = max(tail.deadline_ms, now_ms + tail.ttl_s * 1000)
+            # With the time of the read: decided later, it must not find the stream expired.
+            self.submit(TouchStream(tail.stream_id, now_ms))
 
     def read_hot(self, tail: Tail, index: int, bytes_max: int, count_max: int) -> Page | None:
         """Return the page behind ``index`` if all of it is in memory."""

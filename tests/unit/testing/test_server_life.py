@@ -73,3 +73,19 @@ def test_a_damaged_log_does_not_start_life() -> None:
     disk.flip("data/log/0000000000000001.log", 70, 1)
     with pytest.raises(DataDamaged):
         start_life(disk.kill())
+
+
+def test_a_reader_in_the_last_moment_keeps_the_stream_alive_for_writers_too() -> None:
+    life = start_life(MemoryDisk())
+    ask(life, CreateStream(path="a", content_type=media.JSON, ttl_s=1))
+    tail = life.engine.views.by_id(1)
+    assert tail is not None
+    life.loop.run_for((tail.deadline_ms - life.loop.now_ms()) * 1000 - 1500)
+    # The loop is busy, so the writer learns of the reader only when the deadline has passed.
+    life.loop.call_soon(life.engine.touch, tail)
+    for _ in range(40):
+        life.loop.call_soon(lambda: None)
+    life.loop.run_for(0)
+    assert life.loop.now_ms() > 1_000_000
+    assert life.machine.streams.by_id[1].deadline_ms == tail.deadline_ms
+    assert isinstance(ask(life, Append("a", media.JSON, batch(TAG))), Added)

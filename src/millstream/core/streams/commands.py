@@ -84,9 +84,13 @@ class ExpireStream(msgspec.Struct, frozen=True):
 
 
 class TouchStream(msgspec.Struct, frozen=True):
-    """A reader came by a TTL stream: slide its deadline."""
+    """A reader came by a TTL stream: slide its deadline.
+
+    ``at_ms`` is when the reader was served, which may be before the command is decided (0: now).
+    """
 
     stream_id: int
+    at_ms: int = 0
 
 
 StreamCommand = CreateStream | Append | DeleteStream | ExpireStream | TouchStream
