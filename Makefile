@@ -88,7 +88,7 @@ layers: setup ## import-linter: who may import whom
 
 .PHONY: unit
 unit: setup ## unit tests, slow ones included
-	@$(BIN)/pytest tests/unit
+	@$(BIN)/pytest tests/unit tests/bench
 
 .PHONY: property
 property: setup ## property tests against small models
@@ -140,5 +140,5 @@ lock: setup ## pin again after a change of dependencies, and export what setup i
 .PHONY: clean
 clean: ## remove everything that the other verbs made, except ./data
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
-	rm -rf conformance/node_modules conformance/.node
+	rm -rf conformance/node_modules conformance/.node bench/node_modules bench/.peers bench/data
 	find src tests conformance -name __pycache__ -type d -prune -exec rm -rf {} +

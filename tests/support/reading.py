@@ -19,9 +19,7 @@ async def create(engine: Engine, path: str, *appends: bytes, content_type: str =
     return find(engine, path)
 
 
-async def append(
-    engine: Engine, path: str, *messages: bytes, content_type: str = TEXT
-) -> object:
+async def append(engine: Engine, path: str, *messages: bytes, content_type: str = TEXT) -> object:
     """Append messages at once."""
     glue = b"," if content_type == JSON else b""
     size = sum(map(len, messages))

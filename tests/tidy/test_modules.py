@@ -142,6 +142,16 @@ def test_every_public_name_has_a_docstring() -> None:
 
 
 def test_tests_live_only_in_known_folders() -> None:
-    known = {"unit", "property", "tidy", "integration", "crash", "conformance", "support", "sim", "bench"}
+    known = {
+        "unit",
+        "property",
+        "tidy",
+        "integration",
+        "crash",
+        "conformance",
+        "support",
+        "sim",
+        "bench",
+    }
     folders = {p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and p.name != "__pycache__"}
     assert sorted(folders - known) == []

@@ -90,8 +90,9 @@ def rfc3339_ms(value: str) -> int | None:
         moment = datetime.fromisoformat(value.upper())
     except ValueError:
         return None
-    # Downwards and in whole numbers, so that what is printed again is the same moment.
-    return max((moment - _EPOCH) // _MILLISECOND, 0)
+    # Downwards, in whole numbers and within the calendar of UTC, so that what is printed again is
+    # the same moment.
+    return min(max((moment - _EPOCH) // _MILLISECOND, 0), _CALENDAR_END_MS)
 
 
 def rfc3339(time_ms: int) -> str:
@@ -106,6 +107,7 @@ def rfc3339(time_ms: int) -> str:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_CALENDAR_END_MS = 253_402_300_799_999
 
 
 def query_values(raw: bytes) -> Mapping[str, list[str]] | Refused:

@@ -65,6 +65,7 @@ def test_a_media_type_is_kept_as_it_was_sent() -> None:
         ("2024-02-29T12:00:00.123999Z", 1_709_208_000_123),
         ("1969-12-31T00:00:00Z", 0),
         ("9999-12-31T23:59:59.999999Z", 253_402_300_799_999),
+        ("9999-12-31T23:59:59-23:59", 253_402_300_799_999),
     ],
 )
 def test_an_rfc_3339_time_is_milliseconds_rounded_down(text: str, time_ms: int) -> None:
