@@ -7,6 +7,7 @@ does too; and readers find exactly the model's messages, from every start, in pa
 from __future__ import annotations
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from millstream.core.errors import Refused
@@ -260,3 +261,27 @@ def test_a_batch_stored_before_the_close_is_still_recognised() -> None:
     pair.post(first, [b"1", b"2"])
     pair.post(Append("a", None, joined([]), is_closing=True), [])
     assert pair.post(first, [b"1", b"2"]) == ("duplicate", 1, 2, 0, True)
+
+
+@pytest.mark.parametrize("how", ["append", "close", "read"])
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_what_is_used_lives_on(how: str, is_restarted: bool) -> None:
+    pair = Pair(PRODUCERS_MAX, 0, 1000)
+    pair.put("a", JSON, [b"1"], ttl=8)
+    pair.subject.now_ms += 5000
+    if how == "append":
+        pair.post(Append("a", JSON, joined([b"2"])), [b"2"])
+    elif how == "close":
+        pair.post(Append("a", None, joined([]), is_closing=True), [])
+    else:
+        pair.read_by("a")
+    if is_restarted:
+        pair.restart(from_snapshot=False)
+    pair.subject.now_ms += 5000
+    pair.read_all("a")
+    assert not isinstance(pair.subject.find("a"), Refused)
+    pair.check_log()
+    pair.subject.now_ms += 9000
+    pair.expire_all()
+    pair.check_kept()
+    assert pair.delete("a")[1] == "stream_not_found"

@@ -269,6 +269,7 @@ PAGES = st.tuples(*[st.integers(0, 12)] * 4, st.booleans())
 
 @given(PAGES, PAGES)
 @example((1, 11, 1, 1, False), (11, 1, 1, 1, False))
+@example((1, 2, 3, 4, False), (1, 2, 3, 4, True))
 def test_two_pages_have_two_tags(one: Page, two: Page) -> None:
     tags = [read.etag(page[0], page[1], page[2:4], is_eof=page[4]) for page in (one, two)]
     assert (tags[0] == tags[1]) == (one == two)

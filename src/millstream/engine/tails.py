@@ -126,6 +126,8 @@ class Tail:
         """Stop calling ``callback``; unknown ones do not matter."""
         if self.watchers is not None and callback in self.watchers:
             self.watchers.remove(callback)
+            if not self.watchers:
+                self.live_event = None
 
     def notify(self) -> None:
         """Tell all watchers that something changed."""

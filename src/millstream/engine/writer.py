@@ -171,7 +171,9 @@ class Writer:
         if self.is_stopping:
             return Refused(code=Code.STOPPING, detail="the server is stopping", retry_after_s=5)
         bounds = self._bounds
-        if self._waiting >= bounds.commands_max or self._waiting_bytes + size > bounds.bytes_max:
+        # A command that is alone is taken whatever it weighs: refused, it could never come in.
+        is_heavy = self._waiting > 0 and self._waiting_bytes + size > bounds.bytes_max
+        if self._waiting >= bounds.commands_max or is_heavy:
             return Refused(
                 code=Code.OVERLOADED,
                 detail=f"{self._waiting} commands wait for the disk already",

@@ -220,6 +220,8 @@ class Intake:
         self._is_old = (
             not is_kept or b"connection" in headers
         ) and parser.get_http_version() != "1.1"
+        if self._is_old and parser.get_http_version() != "1.0":
+            raise Refusal("bad_request", "only HTTP/1.1 and HTTP/1.0 are spoken here.")
         host = headers.get(b"host")
         if self._url[0] != _SLASH:
             host = self._rewrite_target(host)

@@ -13,6 +13,11 @@ _one = msgspec.json.Decoder(msgspec.Raw)
 _many = msgspec.json.Decoder(list[msgspec.Raw])
 _SPACE = b" \t\r\n"
 
+VALUES_MAX = 500_000
+"""Most JSON values, nested ones counted, in one array. Cutting an array costs time and memory for
+each of its values, on the event loop: without a bound, megabytes of `[0,0,0…` would hold up
+everybody for seconds."""
+
 
 def bytes_body(body: bytes) -> Body:
     """Return a body of a byte stream: one message, or none."""
@@ -34,6 +39,13 @@ def json_body(body: bytes, *, may_be_empty: bool) -> Body | Refused:
     try:
         if body.lstrip(_SPACE)[:1] != b"[":
             return Body(bytes(_one.decode(body)), 1)
+        if body.count(b",") >= VALUES_MAX:
+            return Refused(
+                code=Code.BODY_TOO_LARGE,
+                detail=f"an array may hold at most {VALUES_MAX} JSON values, nested ones counted;"
+                " split it into several requests",
+                field="body",
+            )
         values = [bytes(value) for value in _many.decode(body)]
     except msgspec.DecodeError as error:
         text = str(error)
