@@ -101,6 +101,7 @@ REFUSED = {
     "TRACE": b"TRACE /healthz HTTP/1.1\r\n" + HEAD + b"\r\n",
     "an unknown method": b"FROB /healthz HTTP/1.1\r\n" + HEAD + b"\r\n",
     "HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "HTTP/0.9": b"GET /healthz\r\n\r\n",
     "HTTP/3.7": b"GET /healthz HTTP/3.7\r\n" + HEAD + b"\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(200)),
     "zeros": bytes(1000),
@@ -122,7 +123,6 @@ REFUSED = {
 SERVED = {
     "an absolute target": (get(b"http://x/healthz"), [200]),
     "a query that is not UTF-8": (get(b"/healthz?%ff"), [200]),
-    "HTTP/0.9": (b"GET /healthz\r\n\r\n", [200]),
     "HTTP/1.0 without host": (b"GET /healthz HTTP/1.0\r\n\r\n", [200]),
     "two requests at once": (get(b"/healthz") * 2, [200, 200]),
     "an upgrade that is not taken": (

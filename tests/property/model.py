@@ -89,6 +89,13 @@ class Model:
             return "stream_not_found"
         return "stream_gone" if stream.is_deleted else stream
 
+    def seek(self, path: str, now: int) -> Stream | str:
+        """Find, and let a stream go that turns out to be over: being told so makes it final."""
+        found = self.find(path, now)
+        if found == "stream_not_found" and path in self.at_path:
+            self.take_away(self.at_path[path], is_expired=True)
+        return found
+
     @staticmethod
     def is_over(stream: Stream, now: int) -> bool:
         return stream.deadline_ms != 0 and now >= stream.deadline_ms
@@ -98,6 +105,7 @@ class Model:
         return found if isinstance(found, Stream) else no(found.replace("stream", "source"))
 
     def resolve(self, request: ForkRequest, now: int) -> Point | Answer:
+        self.seek(request.source_path, now)
         source, anchor, sub = (
             self.source(request.source_path, now),
             request.anchor,
@@ -194,7 +202,7 @@ class Model:
         return is_other_kind or (is_other_life and not is_silent) or c.is_closed != stream.is_closed
 
     def append(self, c: Append, body: list[bytes] | None, now: int) -> Answer:
-        stream, claim = self.find(c.path, now), c.claim
+        stream, claim = self.seek(c.path, now), c.claim
         if isinstance(stream, str):
             return no(stream)
         if stream.is_closed:
@@ -266,7 +274,7 @@ class Model:
             stream.deadline_ms = max(stream.deadline_ms, stream.logged_ms)
 
     def delete(self, path: str, now: int) -> Answer:
-        stream = self.find(path, now)
+        stream = self.seek(path, now)
         if isinstance(stream, str):
             return no(stream)
         self.take_away(stream, is_expired=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
@@ -14,6 +14,7 @@ from millstream.core.streams.commands import (
     Created,
     Done,
     Duplicate,
+    ExpireStream,
     ForkPoint,
     ForkRequest,
     TouchStream,
@@ -112,6 +113,15 @@ class Subject(State):
 
     def find(self, path: str) -> Tail | Refused:
         return self.views.find(path, self.now_ms)
+
+    def end_expired(self, path: str, then: Callable[[], None]) -> bool:
+        """Do as the engine does when a reader comes too late."""
+        tail = self.views.expiring(path, self.now_ms)
+        if tail is None:
+            return False
+        self.give(ExpireStream(tail.stream_id))
+        then()
+        return True
 
     def touch(self, tail: Tail) -> None:
         """Do as the engine does when a reader comes by."""

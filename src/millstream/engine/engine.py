@@ -111,13 +111,25 @@ class Engine:
         """Return the stream that readers find at ``path`` now."""
         return self.views.find(path, self.clock.now_ms())
 
+    def end_expired(self, path: str, then: Callable[[], None]) -> bool:
+        """If the stream at ``path`` is over, make that durable and call ``then``.
+
+        Returns False, and calls nothing, when there is no such stream: whoever was told that a
+        stream has expired must not find it again after a crash (I-29).
+        """
+        tail = self.views.expiring(path, self.clock.now_ms())
+        if tail is None or self.writer.failure is not None:
+            return False
+        self.writer.submit(ExpireStream(tail.stream_id), lambda _answer: then(), is_own=True)
+        return True
+
     def touch(self, tail: Tail) -> None:
         """Note that a reader came by: a sliding expiry slides."""
         if tail.ttl_s is not None:
             now_ms = self.clock.now_ms()
             tail.deadline_ms = max(tail.deadline_ms, now_ms + tail.ttl_s * 1000)
             # With the time of the read: decided later, it must not find the stream expired.
-            self.submit(TouchStream(tail.stream_id, now_ms))
+            self.writer.submit(TouchStream(tail.stream_id, now_ms), None, is_own=True)
 
     def read_hot(self, tail: Tail, index: int, bytes_max: int, count_max: int) -> Page | None:
         """Return the page behind ``index`` if all of it is in memory."""
@@ -210,7 +222,7 @@ class Engine:
             if tail.deadline_ms > self.clock.now_ms():
                 self.timers.at(tail.deadline_ms, check)
             else:
-                self.submit(ExpireStream(tail.stream_id), look_again)
+                self.writer.submit(ExpireStream(tail.stream_id), look_again, is_own=True)
 
         def look_again(_answer: object) -> None:
             # An append that was on its way may have moved the deadline, or the inbox was full.

@@ -6,6 +6,7 @@ machine then only has to check that the source is still the same stream.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from millstream.core.errors import Code, Refused
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 async def resolve(engine: Engine, request: ForkRequest) -> ForkPoint | Refused:
     """Return the fork point that ``request`` names, or why there is none."""
     source = engine.find(request.source_path)
+    ended = asyncio.Event()
+    if isinstance(source, Refused) and engine.end_expired(request.source_path, ended.set):
+        await ended.wait()
     if isinstance(source, Refused):
         is_gone = source.code is Code.STREAM_GONE
         return Refused(

@@ -52,6 +52,13 @@ class Views:
             return Refused(code=Code.STREAM_NOT_FOUND, detail=f"no stream at {path!r}")
         return tail
 
+    def expiring(self, path: str, now_ms: int) -> Tail | None:
+        """Return the stream at ``path`` whose time is over, but whose end is not durable yet."""
+        tail: Tail | None = self._by_path.get(path)
+        if tail is None or tail.life is not Life.LIVE or not 0 < tail.deadline_ms <= now_ms:
+            return None
+        return tail
+
     def by_id(self, stream_id: int) -> Tail | None:
         """Return a stream by its incarnation, hidden or not."""
         return self._by_id.get(stream_id)

@@ -128,14 +128,20 @@ class Writer:
         return self._waiting
 
     def submit(
-        self, command: Command, callback: Callable[[object], None] | None, size: int = 0
+        self,
+        command: Command,
+        callback: Callable[[object], None] | None,
+        size: int = 0,
+        *,
+        is_own: bool = False,
     ) -> None:
         """Take a command; ``callback`` gets the answer once it is durable.
 
         ``size`` is the length of the messages it carries. A full inbox, a full log and a failed
-        disk are answers too, and come at once.
+        disk are answers too, and come at once. The engine's own commands (touches, expiries) are
+        few and not refused for lack of room: reader and writer would part ways.
         """
-        refusal = self._admit(size)
+        refusal = self._halted() if is_own else self._halted() or self._admit(size)
         if refusal is not None:
             _tell(callback, refusal)
             return
@@ -161,7 +167,7 @@ class Writer:
         self._gathered_bytes += size
         self._flush()
 
-    def _admit(self, size: int) -> Refused | None:
+    def _halted(self) -> Refused | None:
         if self.failure is not None:
             return Refused(
                 code=Code.STORAGE_FAILED,
@@ -170,6 +176,9 @@ class Writer:
             )
         if self.is_stopping:
             return Refused(code=Code.STOPPING, detail="the server is stopping", retry_after_s=5)
+        return None
+
+    def _admit(self, size: int) -> Refused | None:
         bounds = self._bounds
         # A command that is alone is taken whatever it weighs: refused, it could never come in.
         is_heavy = self._waiting > 0 and self._waiting_bytes + size > bounds.bytes_max
@@ -322,7 +331,7 @@ class Writer:
             _, callback, size = self._inbox.popleft()
             self._waiting -= 1
             self._waiting_bytes -= size
-            _tell(callback, self._admit(0))
+            _tell(callback, self._halted())
 
 
 def _tell(callback: Callable[[object], None] | None, answer: object) -> None:

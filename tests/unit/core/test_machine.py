@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.core.errors import Code
+from millstream.core.errors import Code, Refused
 from millstream.core.events import (
     Appended,
     DeadlineMoved,
@@ -143,13 +143,20 @@ class TestExpiry:
         mill = Mill()
         mill.create("a", ttl_s=10)
         mill.now_ms += 10_000
-        assert mill.code(Append("a", TEXT, body(b"x"))) is Code.STREAM_NOT_FOUND
+        answer = mill.do(Append("a", TEXT, body(b"x")))
+        assert isinstance(answer, Refused)
+        assert answer.code is Code.STREAM_NOT_FOUND
+        # Whoever is told so must not find it again after a crash: its end goes to the log too.
+        assert mill.last == (StreamRemoved(1),)
         assert mill.code(DeleteStream("a")) is Code.STREAM_NOT_FOUND
 
     def test_a_ttl_of_zero_is_over_at_once(self) -> None:
         mill = Mill()
         mill.create("a", ttl_s=0)
-        assert mill.code(DeleteStream("a")) is Code.STREAM_NOT_FOUND
+        answer = mill.do(DeleteStream("a"))
+        assert isinstance(answer, Refused)
+        assert answer.code is Code.STREAM_NOT_FOUND
+        assert mill.last == (StreamRemoved(1),)
 
     def test_an_expired_source_is_kept_for_its_forks_and_its_path_is_free(self) -> None:
         mill = Mill()

@@ -317,10 +317,12 @@ class TestBounds:
         bench.submit("4", append("a", b"x" * 100), 100)
         assert "4" not in bench.answers
 
-    def test_one_body_above_the_whole_budget_is_refused(self) -> None:
+    def test_one_body_above_the_whole_budget_is_taken_when_it_is_alone(self) -> None:
         bench = Bench(WIDE._replace(bytes_max=250))
         bench.submit("1", create("a"), 251)
-        assert code(bench.answers["1"]) is Code.OVERLOADED
+        assert "1" not in bench.answers
+        bench.submit("2", append("a", b"x"), 1)
+        assert code(bench.answers["2"]) is Code.OVERLOADED
 
     def test_what_waits_is_counted_back_to_zero(self) -> None:
         bench = Bench()

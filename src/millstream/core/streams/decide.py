@@ -66,11 +66,24 @@ def find(state: Streams, path: str, now_ms: int) -> Stream | Refused:
     return stream
 
 
+def missing(state: Streams, path: str, answer: Refused) -> Draft:
+    """Return the refusal of a path that holds no stream; one that expired goes with it.
+
+    Its end must be durable before anybody is told (I-29): the deadline that a restart would take
+    is later than the exact one, and would bring the stream back.
+    """
+    stream = state.by_path.get(path)
+    if stream is None or stream.life is not Life.LIVE:
+        return refused(answer)
+    events = tuple(removal(state, stream, is_expired=True))
+    return Draft(events, (b"",) * len(events), answer)
+
+
 def append(state: Streams, command: Append, now_ms: int, producers_max: int) -> Draft:
     """Decide an append, a close, or both at once."""
     stream = find(state, command.path, now_ms)
     if isinstance(stream, Refused):
-        return refused(stream)
+        return missing(state, command.path, stream)
     body = command.body
     is_empty = not isinstance(body, Refused) and body.count == 0
     if stream.is_closed:
@@ -228,7 +241,7 @@ def delete(state: Streams, path: str, now_ms: int) -> Draft:
     """Decide the deletion of a stream; one that forks read only goes out of sight."""
     stream = find(state, path, now_ms)
     if isinstance(stream, Refused):
-        return refused(stream)
+        return missing(state, path, stream)
     events = tuple(removal(state, stream, is_expired=False))
     return Draft(events, (b"",) * len(events), DONE)
 

@@ -43,11 +43,10 @@ def list_streams(context: Context, request: Request, reply: Reply) -> None:
         if not 1 <= count <= LIMIT_MAX:
             reply.send(refuse(refuse_query("limit", f"must be from 1 to {LIMIT_MAX}")))
             return
-    now_ms = context.engine.clock.now_ms()
     found: list[Tail] = []
     next_after = None
     for tail in context.engine.views.listing(prefix or "", after or ""):
-        if tail.life is not Life.LIVE or 0 < tail.deadline_ms <= now_ms:
+        if tail.life is not Life.LIVE:
             continue
         if len(found) == count:
             next_after = found[-1].path

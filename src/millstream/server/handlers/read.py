@@ -25,7 +25,7 @@ def head(context: Context, name: str, _request: Request, reply: Reply) -> None:
     """HEAD: what the stream is and where its tail is. Does not slide a TTL."""
     tail = context.engine.find(name)
     if isinstance(tail, Refused):
-        reply.send(refuse(tail))
+        _refuse_missing(context, name, tail, reply)
         return
     headers = [
         (b"content-type", tail.content_type.encode("latin-1")),
@@ -49,7 +49,7 @@ def read(context: Context, name: str, request: Request, reply: Reply) -> None:
         return
     tail = context.engine.find(name)
     if isinstance(tail, Refused):
-        reply.send(refuse(tail))
+        _refuse_missing(context, name, tail, reply)
         return
     index = start_index(tail, wanted)
     if isinstance(index, Refused):
@@ -64,6 +64,12 @@ def read(context: Context, name: str, request: Request, reply: Reply) -> None:
         reply.send(_at_tail(tail))
     else:
         send_page(context, tail, index, wanted, request, reply)
+
+
+def _refuse_missing(context: Context, name: str, refused: Refused, reply: Reply) -> None:
+    """Refuse, but only once the end of a stream that has just expired is durable."""
+    if not context.engine.end_expired(name, lambda: reply.send(refuse(refused))):
+        reply.send(refuse(refused))
 
 
 def start_index(tail: Tail, wanted: Wanted) -> int | Refused:

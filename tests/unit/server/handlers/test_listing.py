@@ -29,10 +29,12 @@ async def test_an_entry_tells_what_the_stream_is() -> None:
         assert (fork["forked_from"], fork["closed"]) == ("a", True)
 
 
-async def test_what_has_expired_is_left_out_even_before_it_is_cleared_away() -> None:
+async def test_what_has_expired_is_listed_until_its_end_is_durable() -> None:
     async with open_door() as door:
         await door.stream("a", stream_ttl="1")
         door.clock.value_ms += 1000
+        assert len((await door.ask("GET", "/v1/streams")).json["streams"]) == 1
+        assert (await door.ask("GET", "/v1/stream/a")).status == 404
         assert (await door.ask("GET", "/v1/streams")).json["streams"] == []
 
 

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from tests.support.doors import open_door
@@ -25,6 +27,21 @@ async def test_a_read_slides_a_life() -> None:
         for _ in range(3):
             door.clock.value_ms += 9_000
             assert (await door.ask("GET", A + "?offset=now")).status == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_nobody_is_told_of_an_end_that_is_not_durable(method: str) -> None:
+    async with open_door() as door:
+        await door.stream("a", stream_ttl="10")
+        door.clock.value_ms += 10_000
+        late = door.begin(method, A)
+        assert late.response is None
+        assert door.directory.engine.views.by_id(1) is not None
+        async with asyncio.timeout(10):
+            await late.answered.wait()
+        assert late.response is not None
+        assert late.response.status == 404
+        assert door.directory.engine.views.by_id(1) is None
 
 
 async def test_a_fixed_end_does_not_slide() -> None:
