@@ -8,7 +8,28 @@ once. A handler may answer before it returns, later from a callback, or from a c
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Protocol
+from typing import Final, Protocol
+
+# Any of these twice means that two readers of the request could disagree about it.
+_SINGLE: Final = frozenset(
+    (
+        b"host",
+        b"content-length",
+        b"content-type",
+        b"content-encoding",
+        b"transfer-encoding",
+        b"authorization",
+        b"expect",
+        b"origin",
+    )
+)
+_SINGLE_PREFIXES: Final = (b"producer-", b"stream-")
+
+
+def is_single(name: bytes) -> bool:
+    """Tell whether a request header, by its lower-case name, may come only once."""
+    return name in _SINGLE or name.startswith(_SINGLE_PREFIXES)
+
 
 Headers = Sequence[tuple[bytes, bytes]]
 """Response headers in the order they are sent; names in lower case."""

@@ -17,7 +17,7 @@ from httptools import (
     HttpRequestParser,
 )
 
-from millstream.server.http import Request
+from millstream.server.http import Request, is_single
 from millstream.server.refusal import Refusal
 
 IDLE: Final = 0
@@ -33,21 +33,6 @@ PIECE_BYTES: Final = 16 * 1024
 _METHODS: Final = {
     name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 }
-
-# Any of these twice means that two readers of the request could disagree about it.
-_SINGLE: Final = frozenset(
-    (
-        b"host",
-        b"content-length",
-        b"content-type",
-        b"content-encoding",
-        b"transfer-encoding",
-        b"authorization",
-        b"expect",
-        b"origin",
-    )
-)
-_SINGLE_PREFIXES: Final = (b"producer-", b"stream-")
 
 # As numbers: looking for bytes in bytes makes and drops an exception each time.
 _HASH: Final = ord("#")
@@ -196,7 +181,7 @@ class Intake:
         headers = self._headers
         if name not in headers:
             headers[name] = value.rstrip()
-        elif name in _SINGLE or name.startswith(_SINGLE_PREFIXES):
+        elif is_single(name):
             raise Refusal("bad_request", f"the header {name.decode()} may be given only once.")
         else:
             headers[name] = b"%b, %b" % (headers[name], value.rstrip())

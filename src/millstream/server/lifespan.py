@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import uvloop
 
@@ -72,28 +72,42 @@ def engine_options(settings: Settings) -> EngineOptions:
 async def _listen(
     settings: Settings, opened: Opened, on_ready: Callable[[str], None], stopping: asyncio.Event
 ) -> None:
-    keys = await asyncio.to_thread(load_keys, settings.data_dir)
-    context = Context(opened.engine, settings, set())
-    courier = Courier(opened.engine, keys, settings)
-    door = SubscriptionDoor(opened.engine, keys, settings)
-    counters = Counters()
-    app = App(context, door, _pages(opened, counters, context))
-    listener = Listener(Edge(settings, app, counters))
-    listener.on_stopping(lambda: _end_live(context))
+    parts = await assemble(settings, opened)
+    listener = Listener(Edge(settings, parts.app, parts.counters))
+    listener.on_stopping(parts.end_live)
     await listener.start()
-    courier.start(listener.url)
+    parts.courier.start(listener.url)
     on_ready(listener.url)
     try:
         await stopping.wait()
         _log.info("stopping")
     finally:
-        await courier.stop()
+        await parts.courier.stop()
         await listener.stop()
 
 
-def _end_live(context: Context) -> None:
-    for end in tuple(context.live):
-        end()
+class Parts(NamedTuple):
+    """A server but for the edge that carries its requests."""
+
+    app: App
+    context: Context
+    courier: Courier
+    counters: Counters
+
+    def end_live(self) -> None:
+        """End every long-poll and SSE session; their clients come back."""
+        for end in tuple(self.context.live):
+            end()
+
+
+async def assemble(settings: Settings, opened: Opened) -> Parts:
+    """Put the doors on an open data directory. Raises OSError when the keys cannot be had."""
+    keys = await asyncio.to_thread(load_keys, settings.data_dir)
+    context = Context(opened.engine, settings, set())
+    counters = Counters()
+    door = SubscriptionDoor(opened.engine, keys, settings)
+    app = App(context, door, _pages(opened, counters, context))
+    return Parts(app, context, Courier(opened.engine, keys, settings), counters)
 
 
 def _pages(
