@@ -77,7 +77,10 @@ class Machine:
         draft = self._decide(command, now_ms)
         if not draft.events:
             return draft
-        self._apply_all(draft.events, draft.data)
+        if len(draft.events) == 1:
+            self.apply(draft.events[0], len(draft.data[0]))
+        else:
+            self._apply_all(draft.events, draft.data)
         follow_up = decide_subscription.react(
             self.subscriptions, self.streams, draft.events, now_ms
         )

@@ -87,7 +87,10 @@ class Engine:
                 self.timers.at(stream.deadline_ms, self._expiry(tail))
 
     def observe(self, observer: Callable[[Event], None]) -> None:
-        """Call ``observer`` for every event once it is durable and visible."""
+        """Call ``observer`` for every event but appends, once it is durable and visible.
+
+        Appends are nearly all there is; who wants to know of them watches their stream.
+        """
         self._observers.append(observer)
 
     def submit(
@@ -196,6 +199,7 @@ class Engine:
                     if isinstance(event, Appended):
                         self.appended_messages += event.count
                         self.appended_bytes += len(data)
+                        continue
                     for observer in observers:
                         _observe(observer, event)
             position += entry.frame_bytes

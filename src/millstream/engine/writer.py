@@ -239,9 +239,9 @@ class Writer:
             parts = [(encode_event(e), d) for e, d in zip(events, data, strict=True)]
         # Everything before this batch is on disk by the time the batch is written.
         buffers = encode_frame(self._lsn, self._flush_lsn, KIND_EVENTS, parts, self._seed)
-        length = sum(map(len, buffers))
+        length = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
         self._gathered_bytes += length
-        self._gathered.append(Entry(callback, answer, events, data, buffers, length, size=size))
+        self._gathered.append(Entry(callback, answer, events, data, buffers, length, 1, size))
 
     def _flush(self) -> None:
         gathered = self._gathered

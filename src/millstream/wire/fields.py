@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -20,6 +21,7 @@ _DIGITS = re.compile(rb"[0-9]+")
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*(;.*)?")
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _UNIX_MS_DIGITS_MAX = 16
+_REMEMBERED_BYTES_MAX = 64
 
 
 def refuse_header(name: str, rule: str) -> Refused:
@@ -76,10 +78,18 @@ def media_type(raw: bytes | None) -> str | None:
     """Return a content type as it was sent, or None when it is missing or not one."""
     if not raw:
         return None
+    # Nearly every request names one of a few types; what is long is not worth remembering.
+    return _known_media_type(raw) if len(raw) <= _REMEMBERED_BYTES_MAX else _media_type(raw)
+
+
+def _media_type(raw: bytes) -> str | None:
     value = raw.decode("latin-1")
     if not value.isascii() or _MEDIA_TYPE.fullmatch(value) is None:
         return None
     return value
+
+
+_known_media_type = lru_cache(maxsize=1024)(_media_type)
 
 
 def rfc3339_ms(value: str) -> int | None:

@@ -115,7 +115,6 @@ def _write(stream: Stream, command: Append, time_ms: int) -> Draft:
     assert not isinstance(body, Refused)
     events: tuple[Event, ...] = ()
     data: tuple[bytes, ...] = ()
-    tail = stream.tail
     if body.count:
         who = claim or _NOBODY
         events = (
@@ -133,7 +132,9 @@ def _write(stream: Stream, command: Append, time_ms: int) -> Draft:
         )
         data = (body.data,)
         tail = Position(time_ms, stream.tail_index + body.count)
-    elif claim is not None:
+    else:
+        tail = stream.tail
+    if claim is not None and not body.count:
         events = (ProducerMoved(stream.stream_id, claim.producer_id, claim.epoch, claim.seq),)
         data = (b"",)
     if command.is_closing:
