@@ -46,6 +46,9 @@ class Answer(NamedTuple):
         return self.headers.get("stream-up-to-date", "").lower() == "true"
 
 
+_BODILESS = {404: "there is no such stream", 410: "the stream is deleted"}
+
+
 def stream_path(name: str) -> str:
     """Return the URL path of a stream: its name, percent-encoded, under the stream root."""
     return f"{STREAM_ROOT}/{urllib.parse.quote(name.strip('/'), safe='/:@!$&()*+,;=~-._')}"
@@ -60,7 +63,8 @@ def refusal(answer: Answer) -> Failure:
         or problem.get("title")
         or answer.body[:200].decode("utf-8", "replace")
     )
-    reason = http.client.responses.get(answer.status, "")
+    # An answer to HEAD has no body to say it.
+    reason = _BODILESS.get(answer.status) or http.client.responses.get(answer.status, "")
     message = f"{text.strip() or reason} (HTTP {answer.status}{f', {code}' if code else ''})"
     return Failure(
         message,

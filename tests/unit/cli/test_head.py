@@ -29,3 +29,4 @@ def test_errors_of_head_have_no_body_but_an_exit_status() -> None:
         assert run("head", "a", url=server.url).exit_code == 3
     assert first.exit_code == 3
     assert json_lines(first.stderr)[0]["error"]["status"] == 404
+    assert "no such stream" in first.stderr
