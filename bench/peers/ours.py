@@ -24,7 +24,12 @@ class Ours(Server):
     def command(self) -> list[str]:
         """Return the command line."""
         place = ["--host", HOST, "--port", str(self.port), "--data-dir", "data"]
-        return [sys.executable, "-m", "millstream", "serve", *place, "--log-level", "warning"]
+        return [self.python(), "-m", "millstream", "serve", *place, "--log-level", "warning"]
+
+    @staticmethod
+    def python() -> str:
+        """Return the interpreter that has Millstream."""
+        return sys.executable
 
     def answers(self) -> bool:
         """Tell whether `/readyz` says yes."""

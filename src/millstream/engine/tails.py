@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from millstream.core import media
 from millstream.core.offsets import Position, format_offset
 from millstream.core.streams.state import Life, deadline_of
@@ -22,6 +24,16 @@ if TYPE_CHECKING:
     from millstream.core.streams.state import Stream
 
 _log = logging.getLogger(__name__)
+
+
+class LiveEvent(msgspec.Struct, frozen=True, gc=False):
+    """What all readers get who were at ``start`` when the stream reached ``end``."""
+
+    start: int
+    end: int
+    is_closed: bool
+    cursor: int | None
+    data: bytes
 
 
 class Tail:
@@ -69,9 +81,9 @@ class Tail:
         self.is_removed = False
         self.life = Life.LIVE
         self.hot: Hot | None = None
-        self.watchers: list[Callable[[], None]] | None = None
+        self.watchers: dict[Callable[[], None], None] | None = None
         # The last live event, encoded once for all that follow this stream at its end.
-        self.live_event: tuple[object, bytes] | None = None
+        self.live_event: LiveEvent | None = None
 
     @property
     def tail(self) -> Position:
@@ -119,14 +131,15 @@ class Tail:
     def watch(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` after every durable change, until unwatched."""
         if self.watchers is None:
-            self.watchers = []
-        self.watchers.append(callback)
+            self.watchers = {}
+        self.watchers[callback] = None
 
     def unwatch(self, callback: Callable[[], None]) -> None:
         """Stop calling ``callback``; unknown ones do not matter."""
-        if self.watchers is not None and callback in self.watchers:
-            self.watchers.remove(callback)
+        if self.watchers is not None:
+            self.watchers.pop(callback, None)
             if not self.watchers:
+                self.watchers = None
                 self.live_event = None
 
     def notify(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.core import media
 from millstream.core.errors import Refused
+from millstream.engine.tails import LiveEvent
 from millstream.server.context import Context
 from millstream.wire import sse
 
@@ -97,6 +98,10 @@ class Session:
             if self._index == tail.index:
                 self._at_end()
                 return
+            event = tail.live_event
+            if event is not None and self._fits(event):
+                self._give(event.data, event.end, is_closed=event.is_closed)
+                continue
             page = self._context.engine.read_hot(
                 tail, self._index, self._context.settings.page_bytes, self._limit
             )
@@ -120,24 +125,38 @@ class Session:
         self._send(page)
         self._pump()
 
+    def _fits(self, event: LiveEvent) -> bool:
+        """Tell whether the bytes that another reader was given are just what this one needs.
+
+        All readers at the end of a stream get the same: encoded once, kept until the next event.
+        One who only comes now gets an event of its own, with a cursor of this moment.
+        """
+        tail = self._tail
+        return (
+            self._has_spoken
+            and event.start == self._index
+            and event.end == tail.index
+            and event.is_closed == tail.is_closed
+            and event.end - event.start <= self._limit
+            and (self._cursor is None or event.cursor is None or self._cursor < event.cursor)
+        )
+
     def _send(self, page: Page) -> None:
         tail = self._tail
         is_current = page.end == tail.index
         is_closed = is_current and tail.is_closed
         cursor = None if is_closed else self._context.cursor(self._cursor)
-        # All readers at the end of a stream get the same bytes: encoded once, kept until the next.
-        key = (self._index, page.end, is_closed, cursor)
-        if tail.live_event is not None and tail.live_event[0] == key:
-            event = tail.live_event[1]
-        else:
-            event = self._encode(page.parts) + sse.control_event(
-                tail.offset_at(page.end), cursor, is_current=is_current, is_closed=is_closed
-            )
-            if is_current:
-                tail.live_event = (key, event)
-        self._index = page.end
+        data = self._encode(page.parts) + sse.control_event(
+            tail.offset_at(page.end), cursor, is_current=is_current, is_closed=is_closed
+        )
+        if is_current:
+            tail.live_event = LiveEvent(self._index, page.end, is_closed, cursor, data)
+        self._give(data, page.end, is_closed=is_closed)
+
+    def _give(self, data: bytes, end: int, *, is_closed: bool) -> None:
+        self._index = end
         self._has_spoken = True
-        self._sink.write(event)
+        self._sink.write(data)
         if is_closed:
             self.end()
 
