@@ -73,7 +73,7 @@ def answer_at_once(patch: Patch) -> None:
         for entry in batch:
             if entry.callback is not None:
                 entry.callback(entry.answer)
-        writer._in_flight = [entry._replace(callback=None) for entry in batch]
+        writer._in_flight = [msgspec.structs.replace(entry, callback=None) for entry in batch]
 
     _hurry(patch, answer)
 
@@ -120,7 +120,7 @@ def split_the_frame(patch: Patch) -> None:
             first.stream_id, first.producer_id, first.producer_epoch, first.producer_seq
         )
         self._waiting += 1
-        real(self, None, draft._replace(events=(bare, *draft.events[1:])), size)
+        real(self, None, msgspec.structs.replace(draft, events=(bare, *draft.events[1:])), size)
         real(self, callback, Draft((moved,), (b"",), draft.answer), 0)
 
     patch(Writer, "_gather", gather)

@@ -11,6 +11,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import msgspec
+
 from millstream.core.errors import Code, Refused
 from millstream.format.events import encode_event
 from millstream.format.frame import KIND_EVENTS, KIND_MARK, encode_frame
@@ -64,7 +66,7 @@ class Bounds(NamedTuple):
     """Kept free for commands that carry no messages, so that a full disk can be cleared up."""
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """A decided command on its way to the disk."""
 
     callback: Callable[[object], None] | None
@@ -141,7 +143,10 @@ class Writer:
         disk are answers too, and come at once. The engine's own commands (touches, expiries) are
         few and not refused for lack of room: reader and writer would part ways.
         """
-        refusal = self._halted() if is_own else self._halted() or self._admit(size)
+        if self.failure is not None or self.is_stopping:
+            refusal = self._halted()
+        else:
+            refusal = None if is_own else self._admit(size)
         if refusal is not None:
             _tell(callback, refusal)
             return

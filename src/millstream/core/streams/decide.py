@@ -6,7 +6,9 @@ the protocol's order of precedence (docs/protocol.md, "Append").
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from millstream.core import media
 from millstream.core.errors import Code, Refused
@@ -42,7 +44,7 @@ DEADLINE_SLACK_DIVISOR = 8
 under steady reading logs its sliding eight times a window and not once a read."""
 
 
-class Draft(NamedTuple):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """What a command comes to: events with their data (all or none), and the answer."""
 
     events: tuple[Event, ...]
