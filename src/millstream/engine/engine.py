@@ -136,6 +136,9 @@ class Engine:
 
     def read_hot(self, tail: Tail, index: int, bytes_max: int, count_max: int) -> Page | None:
         """Return the page behind ``index`` if all of it is in memory."""
+        page = pages.hot_page(tail, index, bytes_max, count_max)
+        if page is not None:
+            return page
         found = pages.plan(tail, index, bytes_max, count_max)
         return pages.assemble(found, is_json=tail.is_json) if found.is_hot else None
 

@@ -70,6 +70,19 @@ class Extents:
         rows = self._rows
         return bisect_right(range(len(self)), index, key=lambda k: rows[k * _STRIDE])
 
+    def run(self, number: int, stop_at: int, bytes_max: int) -> tuple[int, bool]:
+        """Return the number behind the whole appends from ``number`` on that make up a page.
+
+        They end at or before position ``stop_at`` and go on until ``bytes_max`` bytes of frames
+        are full; also tells whether it was the bytes that ended them.
+        """
+        rows = self._rows
+        at, end, size = number * _STRIDE, len(rows), 0
+        while at < end and size < bytes_max and rows[at] <= stop_at:
+            size += rows[at + 3]
+            at += _STRIDE
+        return at // _STRIDE, size >= bytes_max
+
     def time_at(self, index: int) -> int:
         """Return when message ``index`` (the one before that position) was committed."""
         rows = self._rows

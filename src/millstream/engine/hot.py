@@ -32,6 +32,16 @@ class Hot:
         at = number - self._first
         return self._chunks[at] if at >= 0 else None
 
+    def parts(self, start: int, stop: int) -> list[bytes] | None:
+        """Return the bytes of appends ``start`` to ``stop``, if all of them are in memory."""
+        at = start - self._first
+        if at < self._gone:
+            return None
+        chunks = self._chunks[at : stop - self._first]
+        return [
+            chunk if isinstance(chunk, bytes) else chunk[0] for chunk in chunks if chunk is not None
+        ]
+
     def cool(self) -> int:
         """Let the oldest append go; return how many bytes that frees."""
         chunks, gone = self._chunks, self._gone

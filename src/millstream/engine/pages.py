@@ -49,6 +49,27 @@ class Plan(NamedTuple):
     is_hot: bool
 
 
+def hot_page(tail: Tail, index: int, bytes_max: int, count_max: int) -> Page | None:
+    """Return the page behind ``index`` if it is made of whole appends that are all in memory.
+
+    It is the page that ``plan`` would choose, without a look at each append: nearly all reads
+    are of this kind, and a large page has thousands.
+    """
+    extents, hot = tail.extents, tail.hot
+    if hot is None or not extents.base <= index < tail.index:
+        return None
+    number = extents.holding(index)
+    stop_at = min(tail.index, index + count_max)
+    behind, is_full = extents.run(number, stop_at, bytes_max)
+    if behind == number or extents.row(number).first != index:
+        return None
+    end = extents.row(behind - 1).end
+    if end < stop_at and not is_full:
+        return None
+    parts = hot.parts(number, behind)
+    return Page(parts, end) if parts is not None else None
+
+
 def plan(tail: Tail, index: int, bytes_max: int, count_max: int) -> Plan:
     """Choose the appends that make up the page behind ``index``; always at least one."""
     pieces: list[Piece] = []

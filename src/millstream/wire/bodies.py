@@ -46,7 +46,7 @@ def json_body(body: bytes, *, may_be_empty: bool) -> Body | Refused:
                 " split it into several requests",
                 field="body",
             )
-        values = [bytes(value) for value in _many.decode(body)]
+        values = _many.decode(body)
     except msgspec.DecodeError as error:
         text = str(error)
         if "truncated" in text:
@@ -61,8 +61,12 @@ def json_body(body: bytes, *, may_be_empty: bool) -> Body | Refused:
             code=Code.EMPTY_BODY, detail="an empty JSON array adds no message", field="body"
         )
     if len(values) == 1:
-        return Body(values[0], 1)
-    return Body(b",".join(values), len(values), array("I", map(len, values)).tobytes())
+        return Body(bytes(values[0]), 1)
+    lengths = array("I", map(len, values))
+    # Without white space around the values the array's inside is what would be joined again.
+    is_dense = sum(lengths) + len(lengths) + 1 == len(body)
+    data = body[1:-1] if is_dense else b",".join(map(bytes, values))
+    return Body(data, len(values), lengths.tobytes())
 
 
 def _refuse(why: str) -> Refused:

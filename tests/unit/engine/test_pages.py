@@ -141,3 +141,35 @@ async def test_a_frame_of_another_stream_is_not_taken_for_ours() -> None:
         # The frames differ in length, or hold another stream's message: either way an error.
         with pytest.raises((LookupError, DataDamaged)):
             pages.fetch(swapped, directory.log.read)
+
+
+async def test_the_short_way_to_a_hot_page_leads_to_the_same_page() -> None:
+    async with opened(MemoryDisk().files) as directory:
+        engine = directory.engine
+        await create(engine, "a", content_type=JSON)
+        for count in (1, 3, 1, 1, 4, 2):
+            await append(engine, "a", *[b"7" * count] * count, content_type=JSON)
+        await fork(engine, "f", "a", 5)
+        await append(engine, "f", b"8", b"9", content_type=JSON)
+        answered = 0
+        for path in ("a", "f"):
+            tail = find(engine, path)
+            for index in range(tail.index + 1):
+                for count_max in (1, 2, 3, 4, 5, 6, 7, ALL):
+                    for bytes_max in (1, 60, 100, 150, 250, ALL):
+                        page = pages.hot_page(tail, index, bytes_max, count_max)
+                        found = pages.plan(tail, index, bytes_max, count_max)
+                        if page is not None:
+                            answered += 1
+                            assert page == pages.assemble(found, is_json=True)
+        assert answered > 100
+        assert pages.hot_page(find(engine, "a"), 0, ALL, ALL) is not None
+        assert pages.hot_page(find(engine, "f"), 0, ALL, ALL) is None
+
+
+async def test_the_short_way_is_not_taken_to_what_has_cooled() -> None:
+    async with opened(MemoryDisk().files) as directory:
+        tail = await create(directory.engine, "a", b"1", b"2", b"3")
+        tail.cool()
+        assert pages.hot_page(tail, 0, ALL, ALL) is None
+        assert pages.hot_page(tail, 1, ALL, ALL) == pages.Page([b"2", b"3"], 3)

@@ -56,3 +56,15 @@ def test_an_empty_array_is_allowed_only_where_it_makes_sense() -> None:
     refusal = json_body(b"[]", may_be_empty=False)
     assert isinstance(refusal, Refused)
     assert refusal.code is Code.EMPTY_BODY
+
+
+@pytest.mark.parametrize("body", [b" [1,22]", b"[1,22] ", b"[ 1,22]", b"[1 ,22]", b"[1, 22]"])
+def test_white_space_between_values_is_all_that_is_dropped(body: bytes) -> None:
+    assert json_body(body, may_be_empty=False) == json_body(b"[1,22]", may_be_empty=False)
+
+
+def test_white_space_inside_values_stays_where_it_was() -> None:
+    found = json_body(b'[[1, 2],{"a" : 1}]', may_be_empty=False)
+    assert isinstance(found, Body)
+    assert found.data == b'[1, 2],{"a" : 1}'
+    assert list(memoryview(found.lengths).cast("I")) == [6, 9]
