@@ -2,12 +2,8 @@
 
 import ast
 import functools
-import importlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "millstream"
@@ -89,13 +85,6 @@ def imports(path: Path) -> set[str]:
             if inner - modules().keys():
                 found.add(node.module)
     return found & modules().keys()
-
-
-def module_or_skip(name: str) -> ModuleType:
-    """Import a module of the package, or skip the test when nobody has written it yet."""
-    if name not in modules():
-        pytest.skip(f"{name} does not exist yet")
-    return importlib.import_module(name)
 
 
 def documented(heading: str) -> set[str]:

@@ -1,7 +1,5 @@
 from pathlib import Path
 
-import pytest
-
 from tests.support.command import run
 
 
@@ -10,7 +8,6 @@ def test_a_directory_that_is_not_there_is_not_found(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_no_log_is_damage(tmp_path: Path) -> None:
-    pytest.importorskip("millstream.engine.audit")
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "0000000000000001.log").write_bytes(b"x" * 100)
     result = run("verify", str(tmp_path))
