@@ -167,8 +167,10 @@ class Log:
                 blank.handle.allocate(capacity)
                 blank.handle.fdatasync()
                 self._bytes_total += capacity - blank.size
-        header = LogHeader(self.directory_id, ordinal, first_lsn, max(blank.size, capacity))
-        name_log_file(self._files, self._directory, blank.handle, header)
+            # Until the file has its own name the temporary one is taken: whoever prepared the next
+            # file now would remove this one, and the frames in it with it.
+            header = LogHeader(self.directory_id, ordinal, first_lsn, max(blank.size, capacity))
+            name_log_file(self._files, self._directory, blank.handle, header)
         self._handle.close()
         self._handle = blank.handle
 

@@ -9,7 +9,7 @@ from millstream.format.frame import HEADER_BYTES
 from millstream.format.logfile import LOG_HEADER_BYTES
 from millstream.storage.damage import DataDamaged, LogFailed, UnknownFormat
 from millstream.storage.log import Place
-from millstream.testing.files_memory import MemoryDisk
+from millstream.testing.files_memory import MemoryDisk, Operation
 from tests.support.logs import LOG, append, frame, mark, start
 
 OVERHEAD = HEADER_BYTES + 8 + len(b"meta")
@@ -204,3 +204,20 @@ def test_a_closed_log_leaves_no_temporary_file_and_takes_nothing() -> None:
     assert disk.files.listdir(LOG) == ["0000000000000001.log"]
     with pytest.raises(LogFailed, match="closed"):
         append(log, frame(1, b"x"))
+
+
+def test_nobody_prepares_a_file_while_the_one_before_is_being_named() -> None:
+    disk = MemoryDisk()
+    log = start(disk.files).log
+    log.prepare_next()
+    held: list[bool] = []
+
+    def watch(operation: Operation) -> None:
+        if operation.kind == "rename":
+            held.append(log._next_lock.locked())
+
+    disk.watch = watch
+    append(log, frame(1, b"x" * 3000))
+    append(log, frame(2, b"x" * 3000))
+    disk.watch = None
+    assert held == [True]
