@@ -123,7 +123,13 @@ def test_an_interrupted_tail_exits_with_130(server: ServerProcess) -> None:
     ok("create", "t", url=server.url)
     ok("append", "t", "-d", "1", url=server.url)
     command = [*MILLSTREAM, "tail", "t", "--offset", "-1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(server)) as tail:
+    # Whoever runs the tests in the background ignores SIGINT, and that is handed down.
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        env=environment(server),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as tail:
         assert tail.stdout is not None
         assert tail.stdout.readline() == b"1\n"
         tail.send_signal(signal.SIGINT)

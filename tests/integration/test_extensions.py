@@ -315,3 +315,36 @@ class TestListing:
         assert [stream["path"] for stream in answer.json["streams"]] == ["fork"]
         assert answer.json["streams"][0]["forked_from"] == "gone"
         assert json.loads(answer.body)["next_after"] is None
+
+
+class TestGrantedEpochs:
+    def test_all_that_ask_at_once_get_epochs_of_their_own(self, client: Client, name: str) -> None:
+        client.put(name, headers=TEXT)
+        ask = {"Producer-Id": "p", "Producer-Epoch": "next"}
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: client.post(name, b"", ask), range(24)))
+        assert {answer.status for answer in answers} == {204}
+        epochs = sorted(int(answer.headers["producer-epoch"]) for answer in answers)
+        assert epochs == list(range(24))
+
+    def test_a_granted_epoch_fences_and_outlives_a_crash(self, servers: Servers) -> None:
+        server = servers.start()
+        client = Client(server.port)
+        client.put("s", headers=TEXT)
+
+        def batch(epoch: int, seq: int) -> Answer:
+            stamp = {"Producer-Id": "p", "Producer-Epoch": str(epoch), "Producer-Seq": str(seq)}
+            return client.post("s", b"x", {**TEXT, **stamp})
+
+        def ask() -> Answer:
+            return client.post("s", b"", {"Producer-Id": "p", "Producer-Epoch": "next"})
+
+        assert batch(4, 0).status == 200
+        assert ask().headers["producer-epoch"] == "5"
+        server.restart(kill=True)
+        fenced = batch(4, 1)
+        assert (fenced.status, fenced.headers["producer-epoch"]) == (403, "5")
+        assert batch(5, 0).status == 200
+        assert batch(5, 0).status == 204
+        assert ask().headers["producer-epoch"] == "6"
+        assert client.get("s").body == b"xx"

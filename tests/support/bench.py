@@ -90,6 +90,10 @@ class InlineDisk:
     def plan(self, total_bytes: int) -> Place:
         return self._log.plan(total_bytes)
 
+    @property
+    def room(self) -> int:
+        return self._log.room
+
     def has_room(self, total_bytes: int) -> bool:
         return True
 

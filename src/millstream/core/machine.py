@@ -28,6 +28,7 @@ from millstream.core.streams.commands import (
     CreateStream,
     DeleteStream,
     ExpireStream,
+    GrantEpoch,
     StreamCommand,
     TouchStream,
 )
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Command = StreamCommand | SubscriptionCommand
+_OtherCommand = (
+    CreateStream | GrantEpoch | DeleteStream | ExpireStream | TouchStream | SubscriptionCommand
+)
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -74,16 +78,20 @@ class Machine:
         The state is then ahead of the disk: until the draft is durable nothing of it may be
         shown to anybody.
         """
-        draft = self._decide(command, now_ms)
-        if not draft.events:
-            return draft
-        if len(draft.events) == 1:
-            self.apply(draft.events[0], len(draft.data[0]))
+        if isinstance(command, Append):
+            draft = decide.append(self.streams, command, now_ms, self.bounds.producers_max)
         else:
-            self._apply_all(draft.events, draft.data)
-        follow_up = decide_subscription.react(
-            self.subscriptions, self.streams, draft.events, now_ms
-        )
+            draft = self._decide(command, now_ms)
+        events = draft.events
+        if not events:
+            return draft
+        if len(events) == 1:
+            self.apply(events[0], len(draft.data[0]))
+        else:
+            self._apply_all(events, draft.data)
+        if not self.subscriptions.by_no:
+            return draft
+        follow_up = decide_subscription.react(self.subscriptions, self.streams, events, now_ms)
         if follow_up is None:
             return draft
         self._apply_all(follow_up.events, follow_up.data)
@@ -115,12 +123,13 @@ class Machine:
         apply_stream.settle(self.streams)
         apply_subscription.settle(self.subscriptions, self.streams, now_ms)
 
-    def _decide(self, command: Command, now_ms: int) -> Draft:
+    def _decide(self, command: _OtherCommand, now_ms: int) -> Draft:
         match command:
-            case Append():
-                return decide.append(self.streams, command, now_ms, self.bounds.producers_max)
             case CreateStream():
                 return create(self.streams, command, now_ms, self.bounds.streams_max)
+            case GrantEpoch(path, producer_id):
+                producers_max = self.bounds.producers_max
+                return decide.grant(self.streams, path, producer_id, now_ms, producers_max)
             case DeleteStream(path):
                 return decide.delete(self.streams, path, now_ms)
             case ExpireStream(stream_id):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 RETRY_S = 0.5
+RUSHED_S = 4.0
+"""A file that fills up sooner is followed by one whose zeros are not written beforehand."""
 
 _Job = tuple["list[bytes | memoryview]", "Place", "Callable[[BaseException | None], None]"]
 
@@ -35,6 +38,8 @@ class ThreadedDisk:
         self._wants: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self.prepare_error: OSError | None = None
+        self._rolled_at = -RUSHED_S
+        self._is_rushed = False
         self._threads = [
             threading.Thread(target=self._write_all, name="millstream-log", daemon=True),
             threading.Thread(target=self._prepare_all, name="millstream-log-next", daemon=True),
@@ -58,6 +63,11 @@ class ThreadedDisk:
     def seed(self) -> int:
         """What the checksums of this log's frames start from."""
         return self._log.seed
+
+    @property
+    def room(self) -> int:
+        """Bytes that fit into the current file beside what was planned."""
+        return self._log.room
 
     def has_room(self, total_bytes: int) -> bool:
         """Tell whether that much fits, as far as is known; False only when the disk is full.
@@ -96,8 +106,13 @@ class ThreadedDisk:
             except Exception as caught:  # noqa: BLE001 - handed to the event loop, which stops the writer
                 error = caught
             if place.must_roll:
+                self._note_roll(time.monotonic())
                 self._wants.put(True)
             self._call_soon(partial(done, error))
+
+    def _note_roll(self, now: float) -> None:
+        self._is_rushed = now - self._rolled_at < RUSHED_S
+        self._rolled_at = now
 
     def _await_room(self) -> None:
         """Wait until the file to roll into exists: a full disk delays a roll, it breaks nothing."""
@@ -111,7 +126,7 @@ class ThreadedDisk:
     def _prepare(self) -> bool:
         """Have the next file made; tell whether it is there."""
         try:
-            self._log.prepare_next()
+            self._log.prepare_next(is_rushed=self._is_rushed)
         except OSError as error:
             # Not fatal: appends are refused while there is no room, and whoever is refused asks
             # for the file again.

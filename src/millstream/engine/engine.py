@@ -193,19 +193,23 @@ class Engine:
 
     def _publish(self, batch: list[Entry], place: Place) -> None:
         views, observers = self.views, self._observers
-        position = place.position
+        where = pack_place(place.ordinal, place.position)
+        messages = size = 0
         for entry in batch:
-            if entry.events:
-                where = pack_place(place.ordinal, position)
-                for event, data in zip(entry.events, entry.data, strict=True):
-                    views.apply(event, data, where, entry.frame_bytes)
-                    if isinstance(event, Appended):
-                        self.appended_messages += event.count
-                        self.appended_bytes += len(data)
-                        continue
-                    for observer in observers:
-                        _observe(observer, event)
-            position += entry.frame_bytes
+            frame_bytes = entry.frame_bytes
+            for event, data in zip(entry.events, entry.data, strict=True):
+                if isinstance(event, Appended):
+                    views.append(event, data, where, frame_bytes)
+                    messages += event.count
+                    size += len(data)
+                    continue
+                views.apply(event, data, where, frame_bytes)
+                for observer in observers:
+                    _observe(observer, event)
+            # A batch lies in one file, so the packed place moves as the position does.
+            where += frame_bytes
+        self.appended_messages += messages
+        self.appended_bytes += size
         for tail in views.take_changed():
             tail.notify()
         if self.on_batch is not None:

@@ -154,11 +154,11 @@ class Tail:
 
     def append(self, event: Appended, data: bytes | int, place: int, frame_bytes: int) -> None:
         """Take over one durable append; when ``data`` is only a length it stays on disk."""
-        self.index = event.index + event.count
-        self.time_ms = event.time_ms
-        self.extents.add(self.index, event.time_ms, place, frame_bytes)
+        index = self.index = event.index + event.count
+        time_ms = self.time_ms = event.time_ms
+        self.extents.add(index, time_ms, place, frame_bytes)
         if self.ttl_s is not None:
-            self.deadline_ms = max(self.deadline_ms, event.time_ms + self.ttl_s * 1000)
+            self.deadline_ms = max(self.deadline_ms, time_ms + self.ttl_s * 1000)
         if isinstance(data, int):
             self.stored_bytes += data
             return

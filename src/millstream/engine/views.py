@@ -89,7 +89,7 @@ class Views:
         ``data`` is only a length when the bytes need not stay in memory (replay).
         """
         if isinstance(event, Appended):
-            self._append(event, data, place, frame_bytes)
+            self.append(event, data, place, frame_bytes)
             return
         match event:
             case StreamCreated():
@@ -117,7 +117,8 @@ class Views:
         self._changed.clear()
         return changed
 
-    def _append(self, event: Appended, data: bytes | int, place: int, frame_bytes: int) -> None:
+    def append(self, event: Appended, data: bytes | int, place: int, frame_bytes: int) -> None:
+        """Take over one durable append that lies in the frame at ``place``."""
         tail = self._by_id[event.stream_id]
         tail.append(event, data, place, frame_bytes)
         self._changed[tail] = None

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_FRAME_BYTES_GUESS = 512
+"""What a frame takes beside its messages, at most, as far as room is concerned."""
+_LIGHT_COMMANDS = 1024
+_UNDELIVERED = "an answer could not be delivered"
+
 
 class Disk(Protocol):
     """The log as the writer uses it."""
@@ -39,6 +44,11 @@ class Disk(Protocol):
 
     def plan(self, total_bytes: int) -> Place:
         """Say where the next batch goes. Never blocks."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """Bytes that fit into the current file beside what was planned."""
         ...
 
     def has_room(self, total_bytes: int) -> bool:
@@ -105,6 +115,9 @@ class Writer:
         self._waiting = 0
         self._waiting_bytes = 0
         self._is_scheduled = False
+        # Below both of these nothing is asked: it fits whatever else is true.
+        self._light_commands = min(bounds.commands_max, _LIGHT_COMMANDS)
+        self._light_bytes = -1
         self._lsn = last_lsn
         self._flush_lsn = last_lsn
         self._is_marked = True
@@ -144,14 +157,17 @@ class Writer:
         few and not refused for lack of room: reader and writer would part ways.
         """
         if self.failure is not None or self.is_stopping:
-            refusal = self._halted()
-        else:
-            refusal = None if is_own else self._admit(size)
-        if refusal is not None:
-            _tell(callback, refusal)
+            _tell(callback, self._halted())
             return
-        self._waiting += 1
-        self._waiting_bytes += size
+        waiting, waiting_bytes = self._waiting + 1, self._waiting_bytes + size
+        is_light = waiting <= self._light_commands and waiting_bytes <= self._light_bytes
+        if not is_light and not is_own:
+            refusal = self._admit(size)
+            if refusal is not None:
+                _tell(callback, refusal)
+                return
+        self._waiting = waiting
+        self._waiting_bytes = waiting_bytes
         self._inbox.append((command, callback, size))
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -194,7 +210,7 @@ class Writer:
                 retry_after_s=1,
             )
         if size:
-            wanted = self._waiting_bytes + size + 512 * (self._waiting + 1)
+            wanted = self._waiting_bytes + size + _FRAME_BYTES_GUESS * (self._waiting + 1)
             is_over = 0 < bounds.log_bytes_max < self.log_bytes + wanted
             if is_over or not self._disk.has_room(wanted + bounds.reserve_bytes):
                 return Refused(
@@ -203,6 +219,20 @@ class Writer:
                     retry_after_s=10,
                 )
         return None
+
+    def _room_for_sure(self, planned_bytes: int) -> int:
+        """Return how many bytes of messages may wait without a look at the bounds and the disk.
+
+        Behind a batch of ``planned_bytes``, that is, which is not yet counted as written. What
+        waits counts in full until it is answered, although its room was planned before: so this
+        errs on the safe side until the next batch is planned.
+        """
+        bounds = self._bounds
+        room = self._disk.room
+        if bounds.log_bytes_max > 0:
+            room = min(room, bounds.log_bytes_max - self.log_bytes - planned_bytes)
+        room -= bounds.reserve_bytes + _FRAME_BYTES_GUESS * _LIGHT_COMMANDS
+        return min(room, bounds.bytes_max)
 
     def _drain(self) -> None:
         self._is_scheduled = False
@@ -267,6 +297,7 @@ class Writer:
         durable_after = self._flush_lsn + written
         self._flush_lsn = durable_after
         place = self._disk.plan(total)
+        self._light_bytes = self._room_for_sure(total)
         buffers = [buffer for entry in batch for buffer in entry.buffers]
         self._disk.write(
             buffers, place, lambda error: self._flushed(error, place, durable_after, total)
@@ -302,7 +333,12 @@ class Writer:
 
     def _answer(self, batch: list[Entry]) -> None:
         for entry in batch:
-            _tell(entry.callback, entry.answer)
+            callback = entry.callback
+            if callback is not None:
+                try:
+                    callback(entry.answer)
+                except Exception:  # noqa: BLE001 - reported, and the work goes on
+                    _log.exception(_UNDELIVERED)
             self._waiting -= entry.weight
             self._waiting_bytes -= entry.size
         if self.on_idle is not None and self.is_idle:
@@ -346,7 +382,7 @@ def _tell(callback: Callable[[object], None] | None, answer: object) -> None:
     try:
         callback(answer)
     except Exception:  # noqa: BLE001 - reported below, and the work goes on
-        _log.exception("an answer could not be delivered")
+        _log.exception(_UNDELIVERED)
 
 
 def _unwired(*_: object) -> None:

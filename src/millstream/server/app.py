@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.core.errors import Code, Refused
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from millstream.server.http import Handler, Reply, Request
+    from millstream.server.lanes import Lane
 
     StreamHandler = Callable[[Context, str, Request, Reply], None]
 
@@ -26,6 +28,7 @@ _METHODS: Mapping[str, StreamHandler] = {
     "PUT": write.create,
     "DELETE": write.delete,
 }
+_LANES = {"POST": write.append_known, "PUT": write.create_known}
 _ALLOW = b"GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
 
@@ -62,6 +65,14 @@ class App:
             reply.send(refuse(name))
             return
         handler(self._context, name, request, reply)
+
+    def lane(self, method: str, path: bytes) -> Lane | None:
+        """Return the short way to append to or create a stream; other requests have none."""
+        handler = _LANES.get(method)
+        if handler is None or not path.startswith(STREAM_ROOT) or path.startswith(_CONTROL):
+            return None
+        name = stream_name(path[_ROOT_LENGTH:])
+        return None if isinstance(name, Refused) else partial(handler, self._context, name)
 
     def _page(self, request: Request, reply: Reply) -> None:
         method = "GET" if request.method == "HEAD" else request.method

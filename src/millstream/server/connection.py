@@ -2,8 +2,7 @@
 
 Requests of one connection are handled strictly one
 after the other (RFC 9112, 9.3.2 allows no more for methods that change things); further ones wait
-parsed, within bounds, and then unread. No request costs a timer, a task or a future: deadlines are
-plain numbers that one periodic sweep looks at.
+parsed, within bounds, and then unread. No request costs a timer, a task or a future.
 
 Answers that come out of one read, or of one run through the queue, are sent together.
 """
@@ -12,68 +11,51 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections import deque
-from collections.abc import Sequence
 from typing import Final, cast
 
 from millstream.server.edge import Edge
-from millstream.server.exchange import Exchange
-from millstream.server.heads import CONTINUE
-from millstream.server.http import Request
+from millstream.server.exchange import TAKEN, Exchange, Taken
+from millstream.server.heads import CONTINUE, split_lines
+from millstream.server.http import Request, Response
 from millstream.server.intake import BODY, HEAD, IDLE, PIECE_BYTES, Intake
+from millstream.server.lanes import Block, Lane
+from millstream.server.outbox import Outbox
 from millstream.server.refusal import Refusal
+from millstream.server.watched import NEVER, Watched
 
 _log = logging.getLogger(__name__)
 
-_NEVER: Final = math.inf
 _QUEUE_REQUESTS_MAX: Final = 16
 _QUEUE_BYTES_MAX: Final = 1024 * 1024
-_JOIN_BYTES_MAX: Final = 16 * 1024
-_GATHERED_MAX: Final = 16
 
 
-class Connection(asyncio.Protocol):
+class Connection(Watched):
     """One client connection."""
 
     __slots__ = (
         "_backlog",
-        "_charged_bytes",
+        "_candidate",
         "_exchange",
         "_intake",
         "_is_deaf",
         "_is_ending",
-        "_is_gathering",
         "_is_half_closed",
         "_is_pumping",
         "_is_read_paused",
-        "_out",
         "_owes_continue",
         "_phase_noted",
         "_phase_since",
         "_queue",
         "_queue_bytes",
         "_refusal",
-        "_stall_bytes",
-        "deadline",
-        "edge",
-        "is_write_paused",
-        "stall_at",
-        "transport",
     )
 
     def __init__(self, edge: Edge) -> None:
         """Wait for the transport."""
-        self.edge = edge
-        self.deadline = _NEVER
-        """When the client must have sent or finished something, in the edge's time."""
-        self.stall_at = _NEVER
-        """When the client must have read something."""
-        self.is_write_paused = False
-        """Whether more is unsent than the client should be allowed to leave unread."""
-        self.transport = cast("asyncio.Transport", None)
+        super().__init__(edge)
         self._intake = cast("Intake", None)
-        self._exchange: Exchange | None = None
+        self._exchange: Exchange | Taken | None = None
         self._queue: deque[tuple[Request, bool, bool]] | None = None
         self._queue_bytes = 0
         self._backlog: bytes | memoryview = b""
@@ -81,21 +63,19 @@ class Connection(asyncio.Protocol):
         self._is_deaf = False
         self._is_ending = False
         self._is_half_closed = False
-        self._is_gathering = False
-        self._out: list[bytes] = []
+        self._candidate: bytes | None = None
         self._is_pumping = False
         self._is_read_paused = False
         self._owes_continue = False
         self._phase_noted = IDLE
         self._phase_since = 0.0
-        self._charged_bytes = 0
-        self._stall_bytes = 0
 
     # -- called by the transport ------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register, or refuse when the server is full."""
         self.transport = cast("asyncio.Transport", transport)
+        self.outbox = Outbox(self.transport)
         edge = self.edge
         limit = edge.settings.write_buffer_bytes
         self.transport.set_write_buffer_limits(high=limit, low=limit // 4)
@@ -114,7 +94,15 @@ class Connection(asyncio.Protocol):
         if self._is_deaf:
             return
         intake = self._intake
-        self._is_gathering = True
+        if (
+            self._exchange is None
+            and intake.is_between
+            and not self._queue
+            and not self.is_write_paused
+            and self._enter(data)
+        ):
+            return
+        self.outbox.hold()
         try:
             if len(data) <= PIECE_BYTES:
                 intake.feed(data)
@@ -125,9 +113,8 @@ class Connection(asyncio.Protocol):
         except Exception:  # noqa: BLE001 - a fault of ours must not look like the client's
             _log.exception("the edge failed on input")
             self.transport.abort()
-        self._is_gathering = False
-        if self._out:
-            self._flush()
+        self._candidate = None
+        self.outbox.release()
         if intake.phase != IDLE or self._phase_noted != IDLE:
             self._note_phase()
 
@@ -140,31 +127,25 @@ class Connection(asyncio.Protocol):
         if exchange is not None and exchange.is_streaming:
             return False  # Nobody is known to read on; a live body must not run for nobody.
         self._is_half_closed = True
-        self.deadline = _NEVER
+        self.deadline = NEVER
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Let go of everything, and tell the handler that is at work."""
         self._is_deaf = True
-        self.deadline = self.stall_at = _NEVER
+        self.deadline = self.stall_at = NEVER
         self._queue = None
         self._backlog = b""
-        self._out.clear()
+        self.outbox.clear()
         self._charge(0)
         self.edge.dismiss(self)
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             exchange.disconnect()
 
-    def pause_writing(self) -> None:
-        """The client leaves too much unread: hold back until it reads."""
-        self.is_write_paused = True
-        self._watch_reader(self.edge.now)
-
     def resume_writing(self) -> None:
         """The client reads again."""
-        self.is_write_paused = False
-        self.stall_at = _NEVER
+        super().resume_writing()
         if self._exchange is not None:
             self._exchange.drain()
         else:
@@ -174,6 +155,9 @@ class Connection(asyncio.Protocol):
 
     def accept(self, request: Request, is_kept: bool, is_old: bool) -> None:  # noqa: FBT001
         """Take a parsed request: handle it now, or when those before it are answered."""
+        if self._candidate is not None and is_kept and not is_old:
+            self.edge.lanes.learn(self._candidate, request)
+        self._candidate = None
         if self._exchange is None and not self._queue and not self.is_write_paused:
             self._dispatch(request, is_kept, is_old)
             return
@@ -187,29 +171,25 @@ class Connection(asyncio.Protocol):
     def invite_body(self) -> None:
         """Say 100 Continue as soon as no earlier answer is outstanding."""
         if self._exchange is None and not self._queue:
-            self.write(CONTINUE, b"")
+            self.outbox.write(CONTINUE)
         else:
             self._owes_continue = True
 
     # -- called by the exchange and the edge --------------------------------------------------
 
-    def write(self, head: bytes, body: bytes | Sequence[bytes]) -> None:
-        """Hand bytes to the transport."""
-        if not body:
-            data = head
-        elif isinstance(body, bytes) and len(body) <= _JOIN_BYTES_MAX:
-            data = head + body
+    def reply_lines(self, status: int, lines: bytes) -> None:
+        """See `LaneReply`."""
+        if self._exchange is TAKEN and not self.edge.is_stopping:
+            self.outbox.write(self.edge.heads.complete(status, lines))
+            self.finish(True, status)
         else:
-            parts = (body,) if isinstance(body, bytes) else body
-            self.transport.writelines((*self._out, head, *parts))
-            self._out.clear()
-            return
-        if self._is_gathering:
-            self._out.append(data)
-            if len(self._out) >= _GATHERED_MAX:
-                self._flush()
-        else:
-            self.transport.write(data)
+            self.reply(Response(status, split_lines(lines)))
+
+    def reply(self, response: Response) -> None:
+        """See `LaneReply`."""
+        if self._exchange is TAKEN:
+            exchange = self._exchange = Exchange(self, False, True, False)
+            exchange.send(response)
 
     def finish(self, is_kept: bool, status: int) -> None:  # noqa: FBT001
         """The present request is answered: go on with the next, or close."""
@@ -230,7 +210,7 @@ class Connection(asyncio.Protocol):
             if self._owes_continue:
                 self._owes_continue = False
                 if self._intake.phase == BODY and not self._intake.body_bytes:
-                    self.write(CONTINUE, b"")
+                    self.outbox.write(CONTINUE)
 
     def expire(self, now: float) -> None:
         """A deadline has passed."""
@@ -238,7 +218,7 @@ class Connection(asyncio.Protocol):
             self.edge.counters.connections_stalled += 1
             self.transport.abort()
         elif self.deadline <= now:
-            self.deadline = _NEVER
+            self.deadline = NEVER
             if self._intake.phase != IDLE and not self._is_ending:
                 part = "header" if self._intake.phase == HEAD else "body"
                 self.edge.counters.requests_timed_out += 1
@@ -246,7 +226,7 @@ class Connection(asyncio.Protocol):
             elif self.transport.get_write_buffer_size():
                 # Not idle but slow: that is for the other deadline to judge.
                 self.deadline = now + self.edge.idle_s
-                if self.stall_at == _NEVER:
+                if self.stall_at == NEVER:
                     self._watch_reader(now)
             elif self._is_ending:
                 self.transport.abort()
@@ -259,6 +239,46 @@ class Connection(asyncio.Protocol):
             self._close()
 
     # -- inner workings -----------------------------------------------------------------------
+
+    def _enter(self, data: bytes) -> bool:
+        """Take a whole request whose header block is known past the parser, if this is one."""
+        lanes = self.edge.lanes
+        line_end = data.find(b"\r\n")
+        body_at = data.find(b"\r\n\r\n", line_end) + 4
+        raw_block = data[line_end:body_at]
+        block = lanes.blocks.get(raw_block)
+        if block is None:
+            # Other lines have a say in the fields: an absolute target takes the host's place.
+            is_plain = body_at > line_end > 0 and lanes.line(data[:line_end]) is not None
+            self._candidate = raw_block if is_plain else None
+            return False
+        if len(data) - body_at != block.body_bytes:
+            return False
+        line = lanes.line(data[:line_end])
+        if line is None:
+            return False
+        body = data[body_at:]
+        if line.lane is None or not self._take(line.lane, block, body):
+            peer = self._intake.peer
+            request = Request(line.method, line.path, block.headers, body, line.query, peer)
+            self._dispatch(request, True, False)
+        return True
+
+    def _take(self, lane: Lane, block: Block, body: bytes) -> bool:
+        self._exchange = TAKEN
+        self.deadline = NEVER
+        try:
+            if lane(block, body, self):
+                return True
+        except Exception:  # noqa: BLE001 - the last line of defence for every handler
+            if self._exchange is not TAKEN:
+                _log.exception("a lane raised after its answer")
+                return True
+            exchange = self._exchange = Exchange(self, False, True, False)
+            exchange.fail("a lane raised")
+            return True
+        self._exchange = None
+        return False
 
     def _feed_pieces(self, data: bytes | memoryview) -> None:
         rest = memoryview(data)
@@ -273,7 +293,7 @@ class Connection(asyncio.Protocol):
     def _dispatch(self, request: Request, is_kept: bool, is_old: bool) -> None:  # noqa: FBT001
         edge = self.edge
         exchange = self._exchange = Exchange(self, request.method == "HEAD", is_kept, is_old)
-        self.deadline = _NEVER
+        self.deadline = NEVER
         if not is_kept:
             self._is_deaf = True
         try:
@@ -290,15 +310,14 @@ class Connection(asyncio.Protocol):
         if self._is_pumping:
             return
         self._is_pumping = True
-        was_gathering, self._is_gathering = self._is_gathering, True
+        was_held = self.outbox.hold()
         while self._queue and self._exchange is None and not self.is_write_paused:
             item = self._queue.popleft()
             self._queue_bytes -= len(item[0].body)
             self._dispatch(*item)
         self._is_pumping = False
-        self._is_gathering = was_gathering
-        if self._out and not was_gathering:
-            self._flush()
+        if not was_held:
+            self.outbox.release()
         if self._queue:
             return
         if self._exchange is None and self._refusal is not None:
@@ -334,7 +353,7 @@ class Connection(asyncio.Protocol):
         if self._is_deaf or self._is_ending:
             return
         if self._is_read_paused:
-            self.deadline = _NEVER
+            self.deadline = NEVER
         elif phase == HEAD:
             self.deadline = self._phase_since + edge.header_s
         elif phase == BODY:
@@ -344,11 +363,7 @@ class Connection(asyncio.Protocol):
                 detail = "too many request bodies are being received at once."
                 self._refuse(Refusal("overloaded", detail))
         else:
-            self.deadline = _NEVER if self._exchange is not None else edge.now + edge.idle_s
-
-    def _charge(self, held_bytes: int) -> None:
-        self.edge.body_bytes_held += held_bytes - self._charged_bytes
-        self._charged_bytes = held_bytes
+            self.deadline = NEVER if self._exchange is not None else edge.now + edge.idle_s
 
     def _refuse(self, refusal: Refusal) -> None:
         self._is_deaf = True
@@ -371,7 +386,7 @@ class Connection(asyncio.Protocol):
         """
         self._is_ending = True
         self._is_deaf = True
-        self._flush()
+        self.outbox.flush()
         self.deadline = self.edge.now + self.edge.linger_s
         if self.transport.is_closing():
             return
@@ -383,18 +398,3 @@ class Connection(asyncio.Protocol):
             self._backlog = b""
             self.transport.resume_reading()
         self.transport.write_eof()
-
-    def _flush(self) -> None:
-        if self._out:
-            out, self._out = self._out, []
-            self.transport.write(out[0]) if len(out) == 1 else self.transport.writelines(out)
-
-    def _watch_reader(self, now: float) -> None:
-        self._stall_bytes = self.transport.get_write_buffer_size()
-        self.stall_at = now + self.edge.stall_s if self._stall_bytes else _NEVER
-
-    def _is_making_progress(self, now: float) -> bool:
-        if self.transport.get_write_buffer_size() >= self._stall_bytes:
-            return False
-        self._watch_reader(now)
-        return True

@@ -14,6 +14,7 @@ from millstream.server import refusal
 from millstream.server.cors import Cors
 from millstream.server.heads import Heads
 from millstream.server.http import Handler
+from millstream.server.lanes import FindLane, Lanes
 from millstream.server.metrics import Counters
 from millstream.server.settings import Settings
 
@@ -35,16 +36,22 @@ class Edge:
         handler: Handler,
         counters: Counters | None = None,
         *,
+        find_lane: FindLane | None = None,
         problem: refusal.Problem = refusal.problem,
         clock: Callable[[], float] = time.time,  # noqa: TID251 - for the Date header only
     ) -> None:
-        """Serve `handler` within the limits of `settings`; `clock` feeds the Date header."""
+        """Serve `handler` within the limits of `settings`; `clock` feeds the Date header.
+
+        `find_lane` offers short ways for some requests: see `Lanes`.
+        """
         self.settings = settings
         self.handler = handler
         self.problem = problem
         self.counters = counters or Counters()
         self.cors = Cors(settings.cors_origins) if settings.cors_origins else None
         self.heads = Heads(clock())
+        # What differs by origin is not ready-made, so then every request takes the long way.
+        self.lanes = Lanes(settings.uri_bytes_max, None if self.cors is not None else find_lane)
         self.is_stopping = False
         """Whether the server is stopping: every answer now ends its connection."""
         self.body_bytes_held = 0

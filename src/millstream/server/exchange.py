@@ -91,7 +91,7 @@ class Exchange:
             self._has_begun = False
             self.fail("an answer had a header that cannot be sent")
             return
-        connection.write(head, body)
+        connection.outbox.write(head, body)
         self._connection = None
         self._gone = None
         connection.finish(self.is_kept, status)
@@ -110,7 +110,7 @@ class Exchange:
             if not self.is_kept or connection.edge.is_stopping or self.is_old:
                 self.is_kept = False
                 tail += _CLOSE
-            connection.write(connection.edge.heads.render(status, headers, tail), b"")
+            connection.outbox.write(connection.edge.heads.render(status, headers, tail))
         self._sink = ChunkSink(self, connection, status, is_chunked=is_chunked)
         return self._sink
 
@@ -167,7 +167,7 @@ class Exchange:
         self._sink = None
         if connection is not None:
             if last:
-                connection.write(last, b"")
+                connection.outbox.write(last)
             self._connection = None
             self._gone = None
             connection.finish(self.is_kept, status)
@@ -184,6 +184,23 @@ class Exchange:
         else:
             if self._connection is not None and not self._has_begun:
                 self.fail("an async handler ended without an answer")
+
+
+class Taken:
+    """Stands in a connection where an exchange would, while a lane has its request."""
+
+    __slots__ = ()
+
+    is_streaming: Final = False
+
+    def disconnect(self) -> None:
+        """The client has gone: its answer will find nobody, which is nobody else's business."""
+
+    def drain(self) -> None:
+        """Nothing is being streamed."""
+
+
+TAKEN: Final = Taken()
 
 
 class ChunkSink:
@@ -227,16 +244,16 @@ class ChunkSink:
         if connection is None or not data or self._is_mute:
             return
         if not self._is_chunked:
-            connection.write(data, b"")
+            connection.outbox.write(data)
         elif data is ChunkSink._framed_for:
-            connection.write(ChunkSink._framed, b"")
+            connection.outbox.write(ChunkSink._framed)
         elif len(data) <= _JOIN_BYTES_MAX:
             framed = b"%x\r\n%b\r\n" % (len(data), data)
             ChunkSink._framed_for = data
             ChunkSink._framed = framed
-            connection.write(framed, b"")
+            connection.outbox.write(framed)
         else:
-            connection.write(b"%x\r\n" % len(data), (data, b"\r\n"))
+            connection.outbox.write(b"%x\r\n" % len(data), (data, b"\r\n"))
 
     def close(self) -> None:
         """See `Sink`."""

@@ -16,6 +16,12 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 """The interim answer to ``Expect: 100-continue``."""
 
 
+def split_lines(lines: bytes) -> list[tuple[bytes, bytes]]:
+    """Return ready-made header lines as pairs of name and value."""
+    pairs = [line.partition(b": ") for line in lines.splitlines()]
+    return [(name, value) for name, _, value in pairs]
+
+
 class Heads:
     """Writes response heads. The part that depends on status and date only is kept per second."""
 
@@ -47,6 +53,11 @@ class Heads:
         if lines.count(b"\n") != breaks or lines.count(b"\r") != breaks or 0 in lines:
             raise ValueError("a response header contains a line break or NUL")
         return b"".join((prefix, lines, b"\r\n", tail, b"\r\n"))
+
+    def complete(self, status: int, lines: bytes) -> bytes:
+        """Return a whole head, without a body, of ready-made header lines with their line ends."""
+        end = b"\r\n" if status == 204 else b"content-length: 0\r\n\r\n"
+        return (self._prefixes.get(status) or self._prefix(status)) + lines + end
 
     def _prefix(self, status: int) -> bytes:
         prefix = (

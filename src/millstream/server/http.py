@@ -7,7 +7,7 @@ once. A handler may answer before it returns, later from a callback, or from a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Final, Protocol
 
 # Any of these twice means that two readers of the request could disagree about it.
@@ -80,9 +80,15 @@ class Request:
 
     def base_url(self, public_url: str | None) -> str:
         """Return the URL prefix clients reach this server at, without a trailing slash."""
-        if public_url:
-            return public_url.rstrip("/")
-        return f"{self.scheme}://{self.host or 'localhost'}"
+        return base_url_of(self.scheme, self.headers, public_url)
+
+
+def base_url_of(scheme: str, headers: Mapping[bytes, bytes], public_url: str | None) -> str:
+    """Return the URL prefix that a request with these headers came to."""
+    if public_url:
+        return public_url.rstrip("/")
+    host = headers.get(b"host", b"").decode("ascii", "replace")
+    return f"{scheme}://{host or 'localhost'}"
 
 
 class Response:

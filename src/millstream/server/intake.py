@@ -116,6 +116,11 @@ class Intake:
         self._fed_bytes = 0
         self._body_parts: list[bytes] = []
 
+    @property
+    def is_between(self) -> bool:
+        """Whether not one byte of a next request has come."""
+        return self.phase == IDLE and not self._fed_bytes
+
     def feed(self, data: bytes | memoryview) -> None:
         """Take the next bytes; complete requests go to the receiver before this returns."""
         self._fed_bytes += len(data)
@@ -162,6 +167,10 @@ class Intake:
         raise Refusal("headers_too_large", f"the header may have at most {limit} bytes.")
 
     # -- called by the parser -------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request has come, though its method stays with the parser."""
+        self.phase = HEAD
 
     def on_url(self, url: bytes) -> None:
         """Take a piece of the request target."""

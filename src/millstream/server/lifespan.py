@@ -73,7 +73,7 @@ async def _listen(
     settings: Settings, opened: Opened, on_ready: Callable[[str], None], stopping: asyncio.Event
 ) -> None:
     parts = await assemble(settings, opened)
-    listener = Listener(Edge(settings, parts.app, parts.counters))
+    listener = Listener(Edge(settings, parts.app, parts.counters, find_lane=parts.app.lane))
     listener.on_stopping(parts.end_live)
     await listener.start()
     parts.courier.start(listener.url)

@@ -120,7 +120,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     page_bytes: Annotated[
         Count, Meta(ge=KIB, le=256 * MIB, description="size at which a catch-up answer ends")
-    ] = 1 * MIB
+    ] = 4 * MIB
     long_poll_ms: Annotated[
         int, Meta(ge=100, le=60_000, description="how long a long-poll waits for data")
     ] = 20_000

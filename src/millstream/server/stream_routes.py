@@ -9,6 +9,7 @@ from millstream.server.subscription_routes import SUBSCRIPTIONS
 
 _OFFSET: Final[dict[str, object]] = {"type": "string", "maxLength": 64}
 _INTEGER: Final[dict[str, object]] = {"type": "integer", "minimum": 0}
+_EPOCH: Final[dict[str, object]] = {"anyOf": [_INTEGER, {"const": "next"}]}
 
 PATH: Final = Parameter(
     name="path", place="path", text="The stream's path.", is_required=True,
@@ -75,7 +76,7 @@ STREAMS: Final[tuple[Route, ...]] = (
         parameters=(
             PATH,
             _header("Producer-Id", "Who writes; with epoch and sequence."),
-            _header("Producer-Epoch", "Which life of the producer.", _INTEGER),
+            _header("Producer-Epoch", "Which life of the producer; `next` asks for one.", _EPOCH),
             _header("Producer-Seq", "Which batch of that life.", _INTEGER),
             _header("Stream-Seq", "Must be greater than the last one, in byte order."),
             _header("Stream-Closed", "`true` closes the stream behind the messages."),

@@ -64,9 +64,12 @@ class OsHandle:
         """Return when everything written, and the file's length, is on stable storage."""
         os.fdatasync(self._fd)
 
-    def allocate(self, size: int) -> None:
-        """Grow the file to ``size`` bytes of written zeros."""
+    def allocate(self, size: int, *, is_written: bool = True) -> None:
+        """Grow the file to ``size`` bytes of zeros, written or only reserved."""
         position = os.fstat(self._fd).st_size
+        if not is_written and position < size:
+            os.posix_fallocate(self._fd, position, size - position)
+            return
         while position < size:
             step = min(len(_ZEROS), size - position)
             self.pwritev([memoryview(_ZEROS)[:step]], position)

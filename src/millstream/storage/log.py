@@ -1,7 +1,8 @@
 """The log: the one place where a change becomes durable.
 
 A batch of frames is one gathered write and one sync in one file. Files are written full of zeros
-before use, so that a batch changes no metadata; the next one is made ready in the background.
+before use, so that a batch changes no metadata (unless files fill up within moments: then their
+space is only reserved); the next one is made ready in the background.
 The first error ends the log's life as a log: nothing is retried (see ``LogFailed``).
 """
 
@@ -162,9 +163,9 @@ class Log:
         with self._next_lock:
             blank, self._next = self._next, None
             if blank is None:
-                blank = self._create_blank(capacity)
+                blank = self._create_blank(capacity, is_written=False)
             elif blank.size < capacity:
-                blank.handle.allocate(capacity)
+                blank.handle.allocate(capacity, is_written=False)
                 blank.handle.fdatasync()
                 self._bytes_total += capacity - blank.size
             # Until the file has its own name the temporary one is taken: whoever prepared the next
@@ -174,18 +175,20 @@ class Log:
         self._handle.close()
         self._handle = blank.handle
 
-    def prepare_next(self) -> None:
+    def prepare_next(self, *, is_rushed: bool = False) -> None:
         """Make the next file ready, so that rolling costs one small write and two syncs.
 
         Does nothing when one is ready. Raises OSError when the disk cannot hold it; this does
-        not end the log, and a later call may succeed.
+        not end the log, and a later call may succeed. ``is_rushed`` says that files fill up
+        within moments: writing zeros first would then take half of the disk's bandwidth.
         """
         with self._next_lock:
             if self._next is None and self._failed is None:
-                self._next = self._create_blank(self._options.file_bytes)
+                size = self._options.file_bytes
+                self._next = self._create_blank(size, is_written=not is_rushed)
 
-    def _create_blank(self, size: int) -> _Next:
-        handle = create_blank(self._files, self._directory, size)
+    def _create_blank(self, size: int, *, is_written: bool) -> _Next:
+        handle = create_blank(self._files, self._directory, size, is_written=is_written)
         self._bytes_total += size
         return _Next(handle, size)
 
@@ -227,7 +230,7 @@ class Log:
         self._readers.close()
 
 
-def create_blank(files: Files, directory: str, size: int) -> Handle:
+def create_blank(files: Files, directory: str, size: int, *, is_written: bool = True) -> Handle:
     """Make a file of ``size`` durable zeros under the temporary name and return it open.
 
     Raises OSError and leaves nothing behind when the disk cannot hold it.
@@ -237,7 +240,7 @@ def create_blank(files: Files, directory: str, size: int) -> Handle:
         files.unlink(path)
     handle = files.create(path)
     try:
-        handle.allocate(size)
+        handle.allocate(size, is_written=is_written)
         handle.fdatasync()
     except OSError:
         handle.close()

@@ -31,10 +31,11 @@ class Handle(Protocol):
         """
         ...
 
-    def allocate(self, size: int) -> None:
-        """Grow the file to ``size`` bytes with the new part written as zeros, not as a hole.
+    def allocate(self, size: int, *, is_written: bool = True) -> None:
+        """Grow the file to ``size`` bytes that read as zeros and need no more space when written.
 
-        So that a later write inside it neither needs space nor changes the file's metadata.
+        With ``is_written`` the zeros are really written, so that a later write inside them does
+        not change the file's metadata either: dearer now, cheaper with every small sync then.
         """
         ...
 

@@ -223,7 +223,7 @@ class MemoryHandle:
 
         self._disk.perform("sync", self._path, 0, act)
 
-    def allocate(self, size: int) -> None:
+    def allocate(self, size: int, *, is_written: bool = True) -> None:  # noqa: ARG002
         """Grow the file to ``size`` bytes of zeros."""
         self._require_write()
         position = self.size()

@@ -53,6 +53,11 @@ class SlowDisk:
         """What the checksums of this log's frames start from."""
         return self._log.seed
 
+    @property
+    def room(self) -> int:
+        """Bytes that fit into the current file beside what was planned."""
+        return self._log.room
+
     def has_room(self, _total_bytes: int) -> bool:
         """Tell that there is room: a full disk shows itself as a failed write."""
         return True

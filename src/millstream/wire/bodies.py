@@ -12,6 +12,8 @@ from millstream.core.streams.commands import EMPTY, Body
 _one = msgspec.json.Decoder(msgspec.Raw)
 _many = msgspec.json.Decoder(list[msgspec.Raw])
 _SPACE = b" \t\r\n"
+_PLAIN_START = frozenset((b"{", b'"'))
+_PLAIN_END = frozenset((b"}", b'"'))
 
 VALUES_MAX = 500_000
 """Most JSON values, nested ones counted, in one array. Cutting an array costs time and memory for
@@ -37,9 +39,14 @@ def json_body(body: bytes, *, may_be_empty: bool) -> Body | Refused:
         except UnicodeDecodeError as error:
             return _refuse(f"it must be UTF-8, and is not at byte {error.start}")
     try:
+        if body[:1] in _PLAIN_START and body[-1:] in _PLAIN_END:
+            # Nothing but the value: its bytes are the body's.
+            _one.decode(body)
+            return Body(body, 1)
         if body.lstrip(_SPACE)[:1] != b"[":
             return Body(bytes(_one.decode(body)), 1)
-        if body.count(b",") >= VALUES_MAX:
+        # A value and its comma take two bytes, so most bodies need not be counted.
+        if len(body) > 2 * VALUES_MAX and body.count(b",") >= VALUES_MAX:
             return Refused(
                 code=Code.BODY_TOO_LARGE,
                 detail=f"an array may hold at most {VALUES_MAX} JSON values, nested ones counted;"
@@ -62,11 +69,11 @@ def json_body(body: bytes, *, may_be_empty: bool) -> Body | Refused:
         )
     if len(values) == 1:
         return Body(bytes(values[0]), 1)
-    lengths = array("I", map(len, values))
+    lengths = list(map(len, values))
     # Without white space around the values the array's inside is what would be joined again.
     is_dense = sum(lengths) + len(lengths) + 1 == len(body)
     data = body[1:-1] if is_dense else b",".join(map(bytes, values))
-    return Body(data, len(values), lengths.tobytes())
+    return Body(data, len(values), array("I", lengths).tobytes())
 
 
 def _refuse(why: str) -> Refused:

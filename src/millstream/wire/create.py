@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.core import media
 from millstream.core.errors import Refused
-from millstream.core.offsets import ZERO, Position, parse_offset
+from millstream.core.offsets import ZERO, Position, format_offset, parse_offset
 from millstream.core.streams.commands import Body, Created, ForkRequest
 from millstream.wire.bodies import bytes_body, json_body
 from millstream.wire.fields import (
@@ -100,6 +100,16 @@ def parse_body(content_type: str | None, body: bytes) -> Body | Refused:
     if body and content_type is not None and media.is_json(content_type):
         return json_body(body, may_be_empty=True)
     return bytes_body(body)
+
+
+def created_lines(answer: Created, path: str, base_url: str) -> bytes:
+    """Return the header lines of the plainest answer: made just now, and open."""
+    tail = answer.tail
+    return (
+        f"content-type: {answer.content_type}\r\n"
+        f"stream-next-offset: {format_offset(tail.time_ms, tail.index)}\r\n"
+        f"location: {base_url}{url_path(path)}\r\n"
+    ).encode("latin-1", "replace")
 
 
 def render_answer(answer: object, path: str, base_url: str) -> Rendered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
@@ -14,6 +15,8 @@ NAME_BYTES_MAX = 1024
 
 _CACHED_BYTES_MAX = 128
 """Longer paths are parsed anew each time, so that nobody can fill the cache's memory with them."""
+_ROOT = STREAM_ROOT.decode()
+_PLAIN = re.compile(r"[A-Za-z0-9/~!$&'()*+,;=:@._-]*")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -61,7 +64,9 @@ def source_name(header: bytes) -> str | Refused:
 
 def url_path(name: str) -> str:
     """Return the URL path of a stream, percent-encoded where due."""
-    return STREAM_ROOT.decode() + quote(name, safe="/~!$&'()*+,;=:@-._")
+    if _PLAIN.fullmatch(name):
+        return _ROOT + name
+    return _ROOT + quote(name, safe="/~!$&'()*+,;=:@-._")
 
 
 def _is_percent_clean(raw: bytes) -> bool:

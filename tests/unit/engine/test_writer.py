@@ -17,7 +17,7 @@ from millstream.core.streams.commands import (
 )
 from millstream.engine.writer import Bounds, Writer
 from millstream.format import frame
-from tests.support.engines import WIDE, Bench
+from tests.support.engines import WIDE, Bench, HeldDisk
 from tests.support.machines import TEXT, body
 
 
@@ -361,6 +361,18 @@ class TestBounds:
         assert code(bench.answers["1"]) is Code.LOG_FULL
         assert isinstance(bench.do("2", append("a"), 1), Added)
         assert bench.do("delete", DeleteStream("a")) == DONE
+
+    def test_while_there_is_room_for_sure_the_disk_is_not_asked(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(HeldDisk, "room", 1 << 20)
+        bench = Bench(WIDE._replace(log_bytes_max=1 << 20))
+        bench.do("create", create("a"), 1)
+        asked = len(bench.disk.asked_room)
+        bench.do("1", append("a", b"x" * 400_000), 400_000)
+        assert len(bench.disk.asked_room) == asked
+        # The first is written and answered; what is left for sure is what it has left.
+        assert code(bench.do("2", append("a", b"x" * 700_000), 700_000)) is Code.LOG_FULL
 
     def test_a_server_that_stops_takes_nothing_more_but_finishes(self) -> None:
         bench = Bench()

@@ -39,3 +39,27 @@ async def test_a_bad_name_is_refused_before_anything_else() -> None:
         for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
             answer = await door.ask(method, "/v1/stream/a/../b")
             assert (answer.status, answer.json["code"]) == (400, "invalid_path")
+
+
+async def test_appends_have_a_lane_of_their_own() -> None:
+    async with open_door() as door:
+        assert door.app.lane("POST", b"/v1/stream/a/b") is not None
+        assert door.app.lane("POST", b"/v1/stream/__dsx") is not None
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
+async def test_nothing_but_appends_has_a_lane(method: str) -> None:
+    async with open_door() as door:
+        assert door.app.lane(method, b"/v1/stream/a") is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(b"/", b"/healthz", b"/v1/streams", b"/v1/stream", b"/v1/stream/", b"/v1/stream/a//b"),
+        *(b"/v1/stream/__ds", b"/v1/stream/__ds/x", b"/v1/stream/a/../b", b"/v1/stream/a/"),
+    ],
+)
+async def test_no_lane_leads_where_no_stream_can_be(path: bytes) -> None:
+    async with open_door() as door:
+        assert door.app.lane("POST", path) is None

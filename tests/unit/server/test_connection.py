@@ -215,3 +215,30 @@ async def test_a_lost_connection_gives_back_what_it_held() -> None:
     connection.connection_lost(None)
     assert connection.edge.body_bytes_held == 0
     assert connection.edge.counters.connections == 0
+
+
+async def test_the_beginning_of_a_method_is_the_beginning_of_a_request() -> None:
+    connection, transport, pass_time = connect(echo)
+    connection.data_received(GET)
+    connection.data_received(GET + b"GE")
+    assert transport.sent.count(b"HTTP/1.1 200") == 2
+    pass_time(11.0)
+    assert b"HTTP/1.1 408 " in transport.sent
+
+
+async def test_a_request_is_not_taken_for_whole_behind_the_beginning_of_another() -> None:
+    connection, transport, _ = connect(echo)
+    for data in (GET, GET, GET + b"GET ", GET):
+        connection.data_received(data)
+    assert transport.sent.count(b"HTTP/1.1 200") == 3
+    assert transport.sent.count(b"HTTP/1.1 400 ") == 1
+
+
+async def test_known_requests_and_parsed_ones_are_handled_in_their_order() -> None:
+    connection, transport, _ = connect(echo)
+    pieces = [GET, GET, GET.replace(b"/a", b"/b"), GET * 2, GET[:20], GET[20:], GET]
+    for piece in pieces:
+        connection.data_received(piece)
+    assert connection.edge.lanes.blocks
+    bodies = [part[:2] for part in transport.sent.split(b"\r\n\r\n")[1:]]
+    assert bodies == [b"/a", b"/a", b"/b", b"/a", b"/a", b"/a", b"/a"]

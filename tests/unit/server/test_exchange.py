@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from millstream.server.exchange import TAKEN
 from millstream.server.http import Reply, Request, Response, Sink
 from tests.support.transport import MemoryTransport, connect
 
@@ -135,3 +136,9 @@ async def test_an_answered_request_does_not_hear_of_a_later_disconnection() -> N
     connection.data_received(GET)
     connection.connection_lost(None)
     assert told == []
+
+
+def test_a_request_that_a_lane_has_taken_streams_nothing_and_hears_nothing() -> None:
+    assert not TAKEN.is_streaming
+    TAKEN.drain()
+    TAKEN.disconnect()

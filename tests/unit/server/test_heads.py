@@ -1,6 +1,6 @@
 import pytest
 
-from millstream.server.heads import Heads
+from millstream.server.heads import Heads, split_lines
 
 
 def test_a_head_has_status_date_security_headers_and_the_given_ones_in_order() -> None:
@@ -38,3 +38,20 @@ def test_a_value_with_a_line_break_is_not_sent(value: bytes) -> None:
 
 def test_a_status_without_a_standard_phrase_is_sent_all_the_same() -> None:
     assert Heads(0.0).render(299, (), b"").startswith(b"HTTP/1.1 299 Unknown\r\n")
+
+
+@pytest.mark.parametrize("lines", [b"", b"a: b\r\n", b"a: b: c\r\nd: \r\n"])
+def test_ready_made_lines_make_the_head_that_their_pairs_would_make(lines: bytes) -> None:
+    heads = Heads(0.0)
+    assert heads.complete(204, lines) == heads.render(204, split_lines(lines), b"")
+
+
+def test_ready_made_lines_are_pairs_of_name_and_value() -> None:
+    assert split_lines(b"a: b: c\r\nd: \r\n") == [(b"a", b"b: c"), (b"d", b"")]
+
+
+def test_a_head_of_ready_made_lines_follows_the_clock() -> None:
+    heads = Heads(0.0)
+    heads.complete(204, b"")
+    heads.set_date(86_400.0)
+    assert b"Fri, 02 Jan 1970" in heads.complete(204, b"")

@@ -3,8 +3,17 @@ import pytest
 from millstream.core.errors import Code, Refused
 from millstream.core.offsets import ZERO, Position
 from millstream.core.producers.judge import Claim
-from millstream.core.streams.commands import Added, Append, Duplicate
-from millstream.wire.append import parse, parse_claim, parse_if_match, render_answer
+from millstream.core.streams.commands import Added, Append, Duplicate, GrantEpoch, Granted
+from millstream.wire.append import (
+    Terms,
+    added_lines,
+    fill,
+    parse,
+    parse_claim,
+    parse_if_match,
+    parse_terms,
+    render_answer,
+)
 
 TEXT = {b"content-type": b"text/plain"}
 CLAIM = {b"producer-id": b"p", b"producer-epoch": b"1", b"producer-seq": b"2"}
@@ -93,3 +102,77 @@ def test_a_duplicate_tells_its_own_offset_and_the_newest_sequence() -> None:
     assert answer.status == 204
     assert (b"stream-next-offset", b"offset") in answer.headers
     assert (b"producer-seq", b"9") in answer.headers
+
+
+def test_terms_say_all_that_the_header_fields_say() -> None:
+    assert parse_terms({}) == Terms(None, False, False, None, None, None)
+    headers = {**CLAIM, b"content-type": b"Application/JSON; a=b", b"stream-closed": b"true"}
+    headers |= {b"stream-seq": b"09", b"if-match": ZERO.text().encode()}
+    terms = parse_terms(headers)
+    assert isinstance(terms, Terms)
+    assert (terms.is_json, terms.is_closing, terms.stream_seq) == (True, True, "09")
+    assert (terms.claim, terms.if_match) == (Claim("p", 1, 2), ZERO)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{b"producer-id": b"p"}, {**CLAIM, b"producer-seq": b"x"}, {b"if-match": b"x"}],
+)
+def test_terms_that_cannot_be_are_refused_before_any_body(headers: dict[bytes, bytes]) -> None:
+    assert parse_terms(headers) == parse("a", headers, b"") == parse("a", headers, b"x")
+    assert refused(parse_terms(headers)).code is Code.INVALID_HEADER
+
+
+def test_the_same_terms_are_filled_again_and_again() -> None:
+    terms = parse_terms({**TEXT, b"stream-closed": b"true"})
+    assert isinstance(terms, Terms)
+    for path, body in (("a", b"x"), ("b", b""), ("a", b"y")):
+        assert fill(path, terms, body) == parse(path, {**TEXT, b"stream-closed": b"true"}, body)
+
+
+def test_a_close_without_a_message_has_no_content_type_to_compare() -> None:
+    command = parse("a", {b"content-type": b"text/html", b"stream-closed": b"true"}, b"")
+    assert isinstance(command, Append)
+    assert command.content_type is None
+
+
+@pytest.mark.parametrize("tail", [ZERO, Position(5, 1), Position(10**15, 10**16 - 1)])
+def test_the_plainest_answer_has_the_lines_of_the_rendered_one(tail: Position) -> None:
+    added = Added(1, tail, False, None, 1)
+    rendered = render_answer(added, None)
+    assert added_lines(added) == b"".join(b"%b: %b\r\n" % pair for pair in rendered.headers)
+    assert (rendered.status, rendered.body) == (204, b"")
+
+
+GRANT = {b"producer-id": b"p", b"producer-epoch": b"next"}
+
+
+def test_an_epoch_is_asked_for_without_anything_else() -> None:
+    assert parse("a", GRANT, b"") == GrantEpoch("a", "p")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {b"producer-seq": b"0"},
+        {b"stream-closed": b"true"},
+        {b"stream-seq": b"1"},
+        {b"if-match": b"*"},
+        {b"producer-id": b""},
+    ],
+)
+def test_what_goes_beyond_asking_is_refused(more: dict[bytes, bytes]) -> None:
+    assert refused(parse("a", {**GRANT, **more}, b"")).code is Code.INVALID_HEADER
+
+
+def test_asking_takes_no_body() -> None:
+    assert refused(parse("a", {**GRANT, **TEXT}, b"x")).code is Code.INVALID_HEADER
+
+
+def test_a_granted_epoch_is_a_204_with_the_tail() -> None:
+    rendered = render_answer(Granted(3, Position(5, 1)), None)
+    assert (rendered.status, rendered.body) == (204, b"")
+    assert dict(rendered.headers) == {
+        b"producer-epoch": b"3",
+        b"stream-next-offset": b"0000000000000005_0000000000000001",
+    }

@@ -68,3 +68,31 @@ def test_white_space_inside_values_stays_where_it_was() -> None:
     assert isinstance(found, Body)
     assert found.data == b'[1, 2],{"a" : 1}'
     assert list(memoryview(found.lengths).cast("I")) == [6, 9]
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"a" : [1, "}"]}', b'""', '"ä\\""'.encode(), b'{"a":{}}']
+)
+def test_a_value_without_white_space_around_it_is_kept_as_it_came(body: bytes) -> None:
+    found = json_body(body, may_be_empty=False)
+    assert isinstance(found, Body)
+    assert found.data is body
+    assert (found.count, found.lengths) == (1, b"")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b'"', b"{", b'{"', b'"}', b"{}{}", b"{} {}", b'"a""b"', b'"a","b"', b'{"a":1},{"b":2}'),
+        *(b'{"a":1}}', b'{"a":}', b"{a}", b'"\n"', b'{"a":"\xff"}', b'"\\"', b'{]"', b'{"a"}'),
+    ],
+)
+def test_what_only_begins_and_ends_like_one_value_is_refused(body: bytes) -> None:
+    refusal = json_body(body, may_be_empty=True)
+    assert isinstance(refusal, Refused)
+    assert refusal.code is Code.INVALID_JSON
+
+
+@pytest.mark.parametrize("body", [b" {}", b"{}\n", b'\t"a" ', b"\r\n{}\r\n"])
+def test_a_value_with_white_space_around_it_loses_only_that(body: bytes) -> None:
+    assert json_body(body, may_be_empty=False) == Body(body.strip(), 1)

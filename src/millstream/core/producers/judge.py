@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 else:
     # Not subscriptable before Python 3.12.
     Numbers = array
+
+
+NO_SEQ: Final = -1
+"""The sequence of a producer in an epoch that has taken no batch yet."""
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):

@@ -71,6 +71,13 @@ class Append(msgspec.Struct, frozen=True):
     if_match: Position | None = None
 
 
+class GrantEpoch(msgspec.Struct, frozen=True):
+    """Give a producer an epoch above every one it had; all older ones are fenced from then on."""
+
+    path: str
+    producer_id: str
+
+
 class DeleteStream(msgspec.Struct, frozen=True):
     """Remove the stream at a path."""
 
@@ -93,7 +100,7 @@ class TouchStream(msgspec.Struct, frozen=True):
     at_ms: int = 0
 
 
-StreamCommand = CreateStream | Append | DeleteStream | ExpireStream | TouchStream
+StreamCommand = CreateStream | Append | GrantEpoch | DeleteStream | ExpireStream | TouchStream
 
 
 class Created(msgspec.Struct, frozen=True):
@@ -124,6 +131,13 @@ class Duplicate(msgspec.Struct, frozen=True):
     claim: Claim
     seq_last: int
     is_closed: bool
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """The producer's new epoch, which begins with sequence 0, and where the tail is."""
+
+    epoch: int
+    tail: Position
 
 
 class Done(msgspec.Struct, frozen=True):

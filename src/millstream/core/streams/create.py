@@ -35,7 +35,7 @@ def create(state: Streams, command: CreateStream, now_ms: int, streams_max: int)
         if not old.is_expired(now_ms):
             return refused(_confirm(old, command))
         events.extend(removal(state, old, is_expired=True))
-    is_freeing = any(isinstance(event, StreamRemoved) for event in events)
+    is_freeing = bool(events) and any(isinstance(event, StreamRemoved) for event in events)
     if len(state.by_id) - is_freeing >= streams_max:
         return refused(
             Refused(

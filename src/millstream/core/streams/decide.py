@@ -23,6 +23,7 @@ from millstream.core.events import (
 )
 from millstream.core.offsets import Position
 from millstream.core.producers.judge import (
+    NO_SEQ,
     Accept,
     Claim,
     Fenced,
@@ -31,13 +32,16 @@ from millstream.core.producers.judge import (
     Repeat,
     judge,
 )
-from millstream.core.streams.commands import DONE, Added, Append, Done, Duplicate
+from millstream.core.streams.commands import DONE, Added, Append, Done, Duplicate, Granted
 from millstream.core.streams.state import Life
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from millstream.core.streams.state import Stream, Streams
+
+# Reading a member off the enumeration costs a look-up each time.
+_LIVE = Life.LIVE
 
 DEADLINE_SLACK_DIVISOR = 8
 """A logged deadline is later than the exact one by ttl / 8 (at least a second), so that a stream
@@ -60,6 +64,8 @@ def refused(answer: object) -> Draft:
 def find(state: Streams, path: str, now_ms: int) -> Stream | Refused:
     """Return the stream that answers at ``path`` now, or why none does."""
     stream = state.by_path.get(path)
+    if stream is not None and stream.life is _LIVE and not stream.deadline_ms:
+        return stream
     # A deleted stream has no deadline any more: its path stays taken for as long as forks read it.
     if stream is not None and stream.life is not Life.LIVE:
         return Refused(code=Code.STREAM_GONE, detail=f"the stream at {path!r} was deleted")
@@ -90,7 +96,11 @@ def append(state: Streams, command: Append, now_ms: int, producers_max: int) -> 
     is_empty = not isinstance(body, Refused) and body.count == 0
     if stream.is_closed:
         return refused(_on_closed(stream, command, is_empty=is_empty))
-    if not is_empty and not media.is_same(command.content_type or "", stream.content_type):
+    if (
+        command.content_type != stream.content_type
+        and not is_empty
+        and not media.is_same(command.content_type or "", stream.content_type)
+    ):
         return refused(
             Refused(
                 code=Code.CONTENT_TYPE_MISMATCH,
@@ -104,9 +114,10 @@ def append(state: Streams, command: Append, now_ms: int, producers_max: int) -> 
         answer = _judge_claim(stream, claim, producers_max)
         if answer is not None:
             return refused(answer)
-    answer = _check_expectations(stream, command)
-    if answer is not None:
-        return refused(answer)
+    if command.if_match is not None or command.stream_seq is not None:
+        answer = _check_expectations(stream, command)
+        if answer is not None:
+            return refused(answer)
     if isinstance(body, Refused):
         return refused(body)
     return _write(stream, command, max(now_ms, stream.tail_time_ms))
@@ -115,37 +126,39 @@ def append(state: Streams, command: Append, now_ms: int, producers_max: int) -> 
 def _write(stream: Stream, command: Append, time_ms: int) -> Draft:
     body, claim = command.body, command.claim
     assert not isinstance(body, Refused)
+    stream_id, index, count = stream.stream_id, stream.tail_index, body.count
     events: tuple[Event, ...] = ()
     data: tuple[bytes, ...] = ()
-    if body.count:
-        who = claim or _NOBODY
-        events = (
-            Appended(
-                stream.stream_id,
-                stream.tail_index,
-                body.count,
+    if count:
+        tail = Position(time_ms, index + count)
+        data = (body.data,)
+        if claim is None:
+            seq = command.stream_seq
+            event = Appended(stream_id, index, count, time_ms, body.lengths, None, 0, 0, seq)
+            if not command.is_closing:
+                return Draft((event,), data, Added(stream_id, tail, False, None, count))
+        else:
+            event = Appended(
+                stream_id,
+                index,
+                count,
                 time_ms,
                 body.lengths,
-                claim.producer_id if claim else None,
-                who.epoch,
-                who.seq,
+                claim.producer_id,
+                claim.epoch,
+                claim.seq,
                 command.stream_seq,
-            ),
-        )
-        data = (body.data,)
-        tail = Position(time_ms, stream.tail_index + body.count)
+            )
+        events = (event,)
     else:
         tail = stream.tail
-    if claim is not None and not body.count:
+    if claim is not None and not count:
         events = (ProducerMoved(stream.stream_id, claim.producer_id, claim.epoch, claim.seq),)
         data = (b"",)
     if command.is_closing:
         events += (_closed(stream.stream_id, time_ms, claim),)
         data += (b"",)
-    return Draft(events, data, Added(stream.stream_id, tail, command.is_closing, claim, body.count))
-
-
-_NOBODY = Claim("", 0, 0)
+    return Draft(events, data, Added(stream_id, tail, command.is_closing, claim, count))
 
 
 def _closed(stream_id: int, time_ms: int, claim: Claim | None) -> StreamClosed:
@@ -170,11 +183,24 @@ def _on_closed(stream: Stream, command: Append, *, is_empty: bool) -> object:
             )
     if command.is_closing and is_empty and claim is None:
         return Added(stream.stream_id, stream.tail, is_closed=True)
+    return _refuse_closed(stream)
+
+
+def _refuse_closed(stream: Stream) -> Refused:
     return Refused(
         code=Code.STREAM_CLOSED,
         detail="the stream is closed and takes no more messages",
         next_offset=stream.tail_offset,
         is_closed=True,
+    )
+
+
+def _refuse_producer(producers_max: int) -> Refused:
+    return Refused(
+        code=Code.TOO_MANY_PRODUCERS,
+        detail=f"a stream remembers at most {producers_max} producers",
+        field="Producer-Id",
+        retry_after_s=60,
     )
 
 
@@ -185,12 +211,7 @@ def _judge_claim(stream: Stream, claim: Claim, producers_max: int) -> object | N
     match judge(last, claim):
         case Accept():
             if last is None and known is not None and len(known) >= producers_max:
-                return Refused(
-                    code=Code.TOO_MANY_PRODUCERS,
-                    detail=f"a stream remembers at most {producers_max} producers",
-                    field="Producer-Id",
-                    retry_after_s=60,
-                )
+                return _refuse_producer(producers_max)
             return None
         case Repeat(seq_last, end_index):
             return Duplicate(
@@ -240,6 +261,26 @@ def _check_expectations(stream: Stream, command: Append) -> Refused | None:
     return None
 
 
+def grant(state: Streams, path: str, producer_id: str, now_ms: int, producers_max: int) -> Draft:
+    """Decide which epoch a producer gets: one more than its newest, 0 for the first.
+
+    The epoch is used up at once, with no batch taken: whoever had an older one is fenced before
+    the answer is out, and two that ask get two epochs.
+    """
+    stream = find(state, path, now_ms)
+    if isinstance(stream, Refused):
+        return missing(state, path, stream)
+    if stream.is_closed:
+        return refused(_refuse_closed(stream))
+    known = stream.producers or {}
+    last = known.get(producer_id)
+    if last is None and len(known) >= producers_max:
+        return refused(_refuse_producer(producers_max))
+    epoch = 0 if last is None else last.epoch + 1
+    event = ProducerMoved(stream.stream_id, producer_id, epoch, NO_SEQ)
+    return Draft((event,), (b"",), Granted(epoch, stream.tail))
+
+
 def delete(state: Streams, path: str, now_ms: int) -> Draft:
     """Decide the deletion of a stream; one that forks read only goes out of sight."""
     stream = find(state, path, now_ms)
@@ -287,4 +328,15 @@ def touch(state: Streams, stream_id: int, now_ms: int) -> Draft:
     return Draft((DeadlineMoved(stream_id, stream.deadline_ms + slack_ms),), (b"",), DONE)
 
 
-__all__ = ["Done", "Draft", "append", "delete", "expire", "find", "refused", "removal", "touch"]
+__all__ = [
+    "Done",
+    "Draft",
+    "append",
+    "delete",
+    "expire",
+    "find",
+    "grant",
+    "refused",
+    "removal",
+    "touch",
+]

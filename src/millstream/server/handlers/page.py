@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from millstream.server.http import Reply, Request
 
 CACHE_PAGE = b"public, max-age=60, stale-while-revalidate=300"
+_JOIN_BELOW_BYTES = 2048
+
 CLOSED = (b"stream-closed", b"true")
 CURRENT = (b"stream-up-to-date", b"true")
 
@@ -60,6 +62,17 @@ def page_response(
         headers.append((b"stream-cursor", b"%d" % context.cursor(wanted.cursor)))
     elif is_cached(request.header(b"if-none-match"), tag):
         return Response(304, headers[1:])
-    if tail.is_json:
-        return Response(200, headers, b"[" + b",".join(page.parts) + b"]")
-    return Response(200, headers, page.parts)
+    return Response(200, headers, json_array(page.parts) if tail.is_json else page.parts)
+
+
+def json_array(parts: list[bytes]) -> bytes | list[bytes]:
+    """Return runs of JSON values as one array: large ones as they are, small ones joined.
+
+    Below some size one more entry for the kernel costs more than the copy.
+    """
+    if sum(map(len, parts)) < len(parts) * _JOIN_BELOW_BYTES:
+        return b"[" + b",".join(parts) + b"]"
+    array = [b","] * (2 * len(parts) + 1)
+    array[1::2] = parts
+    array[0], array[-1] = b"[", b"]"
+    return array

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.core import media
 from millstream.core.errors import Refused
+from millstream.core.streams.state import Life
 from millstream.engine.tails import LiveEvent
 from millstream.server.context import Context
 from millstream.wire import sse
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from millstream.engine.tails import Tail
     from millstream.server.http import Reply, Sink
     from millstream.wire.read import Wanted
+
+_LIVE = Life.LIVE
 
 HEADERS = (
     (b"content-type", b"text/event-stream"),
@@ -94,6 +97,22 @@ class Session:
 
     def _pump(self) -> None:
         tail = self._tail
+        event = tail.live_event
+        if (
+            event is not None
+            and event.start == self._index
+            and not tail.is_removed
+            and tail.life is _LIVE
+            and not self._is_over
+            and not self._is_fetching
+            and not event.is_closed
+            and self._fits(event)
+            and not self._sink.is_paused
+        ):
+            # The way of nearly every delivery: one reader was given the event, here is another.
+            self._index = event.end
+            self._sink.write(event.data)
+            return
         while not self._is_over and not self._sink.is_paused and not self._is_fetching:
             if self._index == tail.index:
                 self._at_end()

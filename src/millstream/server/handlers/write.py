@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.core.errors import Refused
-from millstream.core.streams.commands import CreateStream, DeleteStream, Duplicate, ForkPoint
+from millstream.core.streams.commands import (
+    Added,
+    Created,
+    CreateStream,
+    DeleteStream,
+    Duplicate,
+    ForkPoint,
+)
 from millstream.engine.forking import resolve
 from millstream.server.context import Context, refuse, respond
-from millstream.server.http import Response
+from millstream.server.http import Response, base_url_of
 from millstream.wire import append as append_wire
 from millstream.wire import create as create_wire
 
 if TYPE_CHECKING:
     from millstream.server.http import Reply, Request
+    from millstream.server.lanes import Block, LaneReply
 
 
 def append(context: Context, name: str, request: Request, reply: Reply) -> None:
@@ -24,14 +33,40 @@ def append(context: Context, name: str, request: Request, reply: Reply) -> None:
         return
 
     def answer(result: object) -> None:
-        original = None
-        if isinstance(result, Duplicate):
-            tail = context.engine.views.by_id(result.stream_id)
-            # A stream that was deleted since cannot tell; the batch was a duplicate all the same.
-            original = tail.offset_at(result.end_index) if tail is not None else None
-        reply.send(respond(append_wire.render_answer(result, original)))
+        reply.send(_answer(context, result))
 
     context.engine.submit(command, answer, len(request.body))
+
+
+def append_known(context: Context, name: str, block: Block, body: bytes, reply: LaneReply) -> bool:
+    """Do what `append` does, for a request whose header fields were read before."""
+    terms = block.append_terms
+    if terms is None:
+        if b"producer-id" in block.headers:
+            return False  # Its fields differ with every batch, so nothing is worth remembering.
+        terms = block.append_terms = append_wire.parse_terms(block.headers)
+    command = terms if isinstance(terms, Refused) else append_wire.fill(name, terms, body)
+    if isinstance(command, Refused):
+        reply.reply(refuse(command))
+    else:
+        context.engine.submit(command, partial(_answer_known, context, reply), len(body))
+    return True
+
+
+def _answer_known(context: Context, reply: LaneReply, result: object) -> None:
+    if isinstance(result, Added) and result.claim is None and not result.is_closed:
+        reply.reply_lines(204, append_wire.added_lines(result))
+    else:
+        reply.reply(_answer(context, result))
+
+
+def _answer(context: Context, result: object) -> Response:
+    original = None
+    if isinstance(result, Duplicate):
+        tail = context.engine.views.by_id(result.stream_id)
+        # A stream that was deleted since cannot tell; the batch was a duplicate all the same.
+        original = tail.offset_at(result.end_index) if tail is not None else None
+    return respond(append_wire.render_answer(result, original))
 
 
 def create(context: Context, name: str, request: Request, reply: Reply) -> None:
@@ -57,6 +92,28 @@ def create(context: Context, name: str, request: Request, reply: Reply) -> None:
         answer(await context.engine.ask(command, len(request.body)))
 
     reply.spawn(create_fork())
+
+
+def create_known(context: Context, name: str, block: Block, body: bytes, reply: LaneReply) -> bool:
+    """Do what `create` does, for a request whose header fields were read before."""
+    wanted = block.create_terms
+    if wanted is None:
+        wanted = block.create_terms = create_wire.parse(block.headers)
+    if isinstance(wanted, Refused):
+        reply.reply(refuse(wanted))
+        return True
+    if wanted.fork is not None:
+        return False  # Where it leaves its source has to be looked up first.
+
+    def answer(result: object) -> None:
+        base_url = base_url_of("http", block.headers, context.settings.public_url)
+        if isinstance(result, Created) and result.is_new and not result.is_closed:
+            reply.reply_lines(201, create_wire.created_lines(result, name, base_url))
+        else:
+            reply.reply(respond(create_wire.render_answer(result, name, base_url)))
+
+    context.engine.submit(_command(context, name, body, wanted, None), answer, len(body))
+    return True
 
 
 def _command(

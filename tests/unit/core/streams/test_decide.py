@@ -17,6 +17,8 @@ from millstream.core.streams.commands import (
     Append,
     DeleteStream,
     Duplicate,
+    GrantEpoch,
+    Granted,
 )
 from tests.support.machines import START_MS, TEXT, Mill, body, kinds
 
@@ -294,3 +296,53 @@ class TestDelete:
         mill.fork("c", "b")
         mill.fork("d", "c")
         return mill
+
+
+class TestEpochsGrantedByTheServer:
+    def test_a_new_producer_gets_epoch_0_and_starts_at_sequence_0(self) -> None:
+        mill = Mill()
+        mill.create("a", b"x")
+        assert mill.do(GrantEpoch("a", "p")) == Granted(0, mill.stream("a").tail)
+        assert isinstance(mill.append("a", b"1", claim=Claim("p", 0, 0)), Added)
+        assert isinstance(mill.append("a", b"2", claim=Claim("p", 0, 1)), Added)
+        assert mill.replayed().streams == mill.machine.streams
+
+    def test_a_known_one_gets_the_next_and_is_fenced_at_once(self) -> None:
+        mill = Mill()
+        mill.create("a")
+        mill.append("a", b"1", claim=Claim("p", 7, 0))
+        granted = mill.do(GrantEpoch("a", "p"))
+        assert isinstance(granted, Granted)
+        assert granted.epoch == 8
+        fenced = mill.refusal(Append("a", TEXT, body(b"2"), False, Claim("p", 7, 1)))
+        assert (fenced.code, fenced.epoch) == (Code.PRODUCER_FENCED, 8)
+        gap = mill.refusal(Append("a", TEXT, body(b"2"), False, Claim("p", 8, 1)))
+        assert (gap.code, gap.seq_expected) == (Code.PRODUCER_GAP, 0)
+
+    def test_two_that_ask_get_two_epochs(self) -> None:
+        mill = Mill()
+        mill.create("a")
+        epochs = [mill.do(GrantEpoch("a", "p")) for _ in range(3)]
+        assert [epoch.epoch for epoch in epochs if isinstance(epoch, Granted)] == [0, 1, 2]
+
+    def test_duplicates_of_a_granted_epoch_end_where_they_did(self) -> None:
+        mill = Mill()
+        mill.create("a")
+        mill.do(GrantEpoch("a", "p"))
+        for seq in range(3):
+            mill.append("a", b"x", b"y", claim=Claim("p", 0, seq))
+        ends = []
+        for seq in range(3):
+            answer = mill.append("a", b"x", claim=Claim("p", 0, seq))
+            assert isinstance(answer, Duplicate)
+            ends.append(answer.end_index)
+        assert ends == [2, 4, 6]
+
+    def test_it_is_refused_where_an_append_would_be(self) -> None:
+        mill = Mill(Bounds(producers_max=1))
+        assert mill.code(GrantEpoch("a", "p")) is Code.STREAM_NOT_FOUND
+        mill.create("a")
+        mill.do(GrantEpoch("a", "p"))
+        assert mill.code(GrantEpoch("a", "q")) is Code.TOO_MANY_PRODUCERS
+        mill.close("a")
+        assert mill.code(GrantEpoch("a", "p")) is Code.STREAM_CLOSED

@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 
 import pytest
 
@@ -15,6 +16,13 @@ def follow(door: Door, query: str = "offset=-1") -> Recorder:
 def kinds(reply: Recorder) -> list[str]:
     lines = b"".join(reply.tape.written).decode().splitlines()
     return [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
+
+
+def messages(reply: Recorder) -> bytes:
+    """All bytes of the stream that the reader was given."""
+    events = b"".join(reply.tape.written).split(b"\n\n")
+    data = [event for event in events if event.startswith(b"event: data\n")]
+    return b"".join(line[5:] for event in data for line in event.split(b"\n")[1:])
 
 
 async def append(door: Door, data: bytes, **headers: str) -> None:
@@ -78,6 +86,26 @@ async def test_readers_at_the_end_share_one_encoded_event() -> None:
         assert len(events) == 1
         for reply in replies:
             reply.tape.gone()
+
+
+async def test_an_event_is_shared_only_with_readers_at_the_place_where_it_starts() -> None:
+    """Readers that stopped at different places go on in any order: none misses or repeats."""
+    for order in itertools.permutations(range(4)):
+        async with open_door() as door:
+            await door.stream("a", content_type="text/plain")
+            replies = [follow(door) for _ in range(5)]
+            for number, letter in enumerate((b"w", b"x", b"y", b"z")):
+                replies[number].tape.is_paused = True
+                await append(door, letter)
+            assert [messages(reply) for reply in replies] == [b"", b"w", b"wx", b"wxy", b"wxyz"]
+            for number in order:
+                replies[number].tape.resume()
+                assert messages(replies[number]) == b"wxyz", order
+            await append(door, b"!")
+            assert [messages(reply) for reply in replies] == [b"wxyz!"] * 5
+            assert len({id(reply.tape.written[-1]) for reply in replies}) == 1
+            for reply in replies:
+                reply.tape.gone()
 
 
 async def test_bytes_are_announced_as_base64() -> None:

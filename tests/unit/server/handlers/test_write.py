@@ -1,6 +1,13 @@
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
 import pytest
 
-from tests.support.doors import open_door
+from millstream.server.heads import split_lines
+from millstream.server.http import Response
+from millstream.server.lanes import Block
+from tests.support.doors import Door, Heard, Recorder, open_door
 
 pytestmark = pytest.mark.anyio
 A = "/v1/stream/a"
@@ -85,3 +92,104 @@ async def test_a_deleted_stream_is_gone_or_hidden() -> None:
         assert (await door.ask("DELETE", "/v1/stream/f")).status == 204
         assert (await door.ask("GET", A)).status == 404
         assert (await door.ask("DELETE", A)).status == 404
+
+
+class Toll(Recorder):
+    """A lane's reply that remembers."""
+
+    def reply_lines(self, status: int, lines: bytes) -> None:
+        self.send(Response(status, split_lines(lines)))
+
+    def reply(self, response: Response) -> None:
+        self.send(response)
+
+
+async def by_lane(door: Door, block: Block, body: bytes) -> Heard:
+    """Append to stream ``a`` by its lane."""
+    lane = door.app.lane("POST", A.encode())
+    assert lane is not None
+    reply = Toll()
+    lane(block, body, reply)
+    async with asyncio.timeout(10):
+        await reply.answered.wait()
+    assert reply.response is not None
+    return Heard(reply.response)
+
+
+@contextlib.asynccontextmanager
+async def twins(content_type: str) -> AsyncIterator[tuple[Door, Door]]:
+    """Open two applications with the same stream ``a``."""
+    async with open_door() as short, open_door() as long:
+        for door in (short, long):
+            await door.stream("a", content_type=content_type)
+        yield short, long
+
+
+@pytest.mark.parametrize(
+    "fields, bodies",
+    [
+        ({"content_type": "text/plain"}, [b"x", b"y", b""]),
+        ({"content_type": "TEXT/plain; charset=x"}, [b"x", b"y"]),
+        ({"content_type": "application/json"}, [b"1"]),
+        ({"content_type": "text/html"}, [b"x"]),
+        ({}, [b"", b"x"]),
+        ({"content_type": "text/plain", "stream_closed": "true"}, [b"x", b"y", b""]),
+        ({"stream_closed": "true"}, [b"", b"", b"x"]),
+        ({"content_type": "text/plain", **PRODUCER}, [b"x", b"x", b"y"]),
+        ({"content_type": "text/plain", **PRODUCER, "stream_closed": "true"}, [b"x", b"x"]),
+        ({**PRODUCER, "stream_closed": "true"}, [b"", b""]),
+        ({"content_type": "text/plain", **PRODUCER, "producer_seq": "7"}, [b"x"]),
+        ({"content_type": "text/plain", "producer_id": "p"}, [b"x", b""]),
+        ({"content_type": "text/plain", "stream_seq": "5"}, [b"x", b"y"]),
+        ({"content_type": "text/plain", "if_match": "*"}, [b"x", b"y"]),
+        ({"content_type": "text/plain", "if_match": f"{0:016d}_{0:016d}"}, [b"x", b"y"]),
+        ({"content_type": "text/plain", "if_match": "x"}, [b"x"]),
+    ],
+)
+async def test_the_lane_of_an_append_answers_as_the_append_does(
+    fields: dict[str, str], bodies: list[bytes]
+) -> None:
+    headers = {name.replace("_", "-").encode(): value.encode() for name, value in fields.items()}
+    block = Block({b"host": b"x", **headers}, 0)
+    async with twins("text/plain") as (short, long):
+        for body in bodies:
+            known, parsed = (
+                await by_lane(short, block, body),
+                await long.ask("POST", A, body, **fields),
+            )
+            assert (known.status, known.headers) == (parsed.status, parsed.headers)
+            assert known.body == parsed.body
+        assert (await short.ask("GET", A)).body == (await long.ask("GET", A)).body
+
+
+async def test_json_is_cut_and_judged_on_the_lane_as_elsewhere() -> None:
+    block = Block({b"content-type": b"application/json"}, 0)
+    async with twins("application/json") as (short, long):
+        for body in (b"1", b"[2, 3]", b"[]", b"{", b'{"a":1}', b'{"a":1}}', b'"\xff"', b" 4 "):
+            known = await by_lane(short, block, body)
+            parsed = await long.ask("POST", A, body, content_type="application/json")
+            assert (known.status, known.headers, known.body) == (
+                *(parsed.status, parsed.headers, parsed.body),
+            )
+        assert (await short.ask("GET", A)).body == b'[1,2,3,{"a":1},4]'
+
+
+async def test_the_fields_of_a_block_are_read_once() -> None:
+    block = Block({b"content-type": b"text/plain"}, 0)
+    async with open_door() as door:
+        await door.stream("a", content_type="text/plain")
+        await by_lane(door, block, b"x")
+        terms = block.terms
+        await by_lane(door, block, b"y")
+        assert block.terms is terms is not None
+        assert (await door.ask("GET", A)).body == b"xy"
+
+
+async def test_a_lane_to_a_stream_that_is_gone_is_refused() -> None:
+    block = Block({b"content-type": b"text/plain"}, 0)
+    async with open_door() as door:
+        assert (await by_lane(door, block, b"x")).json["code"] == "stream_not_found"
+        await door.stream("a", content_type="text/plain")
+        assert (await by_lane(door, block, b"x")).status == 204
+        await door.ask("DELETE", A)
+        assert (await by_lane(door, block, b"x")).json["code"] == "stream_not_found"
