@@ -34,6 +34,9 @@ _log = logging.getLogger(__name__)
 MARK_DELAY_S = 0.05
 EXPIRY_RETRY_MS = 1000
 READ_THREADS = 4
+COLD_PAGE_BYTES = 1 << 20
+"""A page in memory is nobody's copy; one from disk is held for its reader alone until it is sent,
+so it is kept small."""
 
 
 class State(NamedTuple):
@@ -150,6 +153,8 @@ class Engine:
         found = pages.plan(tail, index, bytes_max, count_max)
         if not found.is_hot:
             self.cold_reads += 1
+            if bytes_max > COLD_PAGE_BYTES:
+                found = pages.plan(tail, index, COLD_PAGE_BYTES, count_max)
             try:
                 found = await self._loop.run_in_executor(
                     self._readers, pages.fetch, found, self._read_frame

@@ -102,6 +102,16 @@ async def test_cold_reads_equal_hot_ones_while_old_bytes_cool() -> None:
         assert b"".join(page.parts) == b"".join(messages[295:])
 
 
+async def test_a_page_from_disk_is_kept_small_whatever_was_asked_for() -> None:
+    message = b"x" * 300_000
+    async with opened(MemoryDisk().files, sizes=COLD) as directory:
+        engine = directory.engine
+        await create(engine, "a", *[message] * 6)
+        parts, end = await read(engine, "a")
+        assert (parts, end) == ([message] * 4, 4)
+        assert await read(engine, "a", end) == ([message] * 2, 6)
+
+
 async def test_two_appends_in_one_frame_are_told_apart() -> None:
     """A fork inside a message that is created with a body adds the part and the body at once."""
     async with opened(MemoryDisk().files, sizes=COLD) as directory:

@@ -41,14 +41,15 @@ async def test_a_bad_name_is_refused_before_anything_else() -> None:
             assert (answer.status, answer.json["code"]) == (400, "invalid_path")
 
 
-async def test_appends_have_a_lane_of_their_own() -> None:
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+async def test_appends_and_creations_have_a_lane_of_their_own(method: str) -> None:
     async with open_door() as door:
-        assert door.app.lane("POST", b"/v1/stream/a/b") is not None
-        assert door.app.lane("POST", b"/v1/stream/__dsx") is not None
+        assert door.app.lane(method, b"/v1/stream/a/b") is not None
+        assert door.app.lane(method, b"/v1/stream/__dsx") is not None
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
-async def test_nothing_but_appends_has_a_lane(method: str) -> None:
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "OPTIONS"])
+async def test_other_methods_have_no_lane(method: str) -> None:
     async with open_door() as door:
         assert door.app.lane(method, b"/v1/stream/a") is None
 
@@ -63,3 +64,4 @@ async def test_nothing_but_appends_has_a_lane(method: str) -> None:
 async def test_no_lane_leads_where_no_stream_can_be(path: bytes) -> None:
     async with open_door() as door:
         assert door.app.lane("POST", path) is None
+        assert door.app.lane("PUT", path) is None

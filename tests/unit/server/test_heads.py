@@ -42,8 +42,9 @@ def test_a_status_without_a_standard_phrase_is_sent_all_the_same() -> None:
 
 @pytest.mark.parametrize("lines", [b"", b"a: b\r\n", b"a: b: c\r\nd: \r\n"])
 def test_ready_made_lines_make_the_head_that_their_pairs_would_make(lines: bytes) -> None:
-    heads = Heads(0.0)
-    assert heads.complete(204, lines) == heads.render(204, split_lines(lines), b"")
+    heads, pairs = Heads(0.0), split_lines(lines)
+    assert heads.complete(204, lines) == heads.render(204, pairs, b"")
+    assert heads.complete(201, lines) == heads.render(201, pairs, b"content-length: 0\r\n")
 
 
 def test_ready_made_lines_are_pairs_of_name_and_value() -> None:

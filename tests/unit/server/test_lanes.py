@@ -21,7 +21,7 @@ def request(body: bytes = b"", **fields: str) -> Request:
     return Request("POST", b"/a", {b"host": b"x", **names}, body)
 
 
-def lane(_block: Block, _body: bytes, _reply: LaneReply) -> None:
+def lane(_block: Block, _body: bytes, _reply: LaneReply) -> bool:
     raise AssertionError("nothing is sent in these tests")
 
 
@@ -90,16 +90,16 @@ def test_a_block_is_known_from_its_second_time_on() -> None:
     lanes.learn(BLOCK, request(b"xyz", content_length="3"))
     block = lanes.blocks[BLOCK]
     assert (block.headers, block.body_bytes) == ({b"host": b"x", b"content-length": b"3"}, 3)
-    assert block.terms is None
+    assert (block.append_terms, block.create_terms) == (None, None)
 
 
 @pytest.mark.parametrize(
-    "name", ["connection", "expect", "transfer_encoding", "upgrade", "te", "trailer"]
+    "name", [b"connection", b"expect", b"transfer-encoding", b"upgrade", b"te", b"trailer"]
 )
-def test_a_block_whose_meaning_reaches_beyond_it_is_never_known(name: str) -> None:
+def test_a_block_whose_meaning_reaches_beyond_it_is_never_known(name: bytes) -> None:
     lanes = Lanes(8192)
     for _ in range(3):
-        lanes.learn(BLOCK, request(**{name: "x"}))
+        lanes.learn(BLOCK, Request("GET", b"/a", {b"host": b"x", name: b"x"}))
     assert lanes.blocks == {}
 
 
@@ -145,6 +145,7 @@ class Toll:
         self.taken: list[tuple[bytes, bytes, LaneReply]] = []
         self.handled: list[Request] = []
         self.raised: Exception | None = None
+        self.is_declining = False
         edge = Edge(settings or Settings(), self._handle, find_lane=self._find)
         self.connection = Connection(edge)
         self.transport = MemoryTransport()
@@ -165,10 +166,13 @@ class Toll:
     def _find(self, method: str, path: bytes) -> Lane | None:
         return self._take if (method, path) == ("POST", b"/lane") else None
 
-    def _take(self, block: Block, body: bytes, reply: LaneReply) -> None:
+    def _take(self, block: Block, body: bytes, reply: LaneReply) -> bool:
+        if self.is_declining:
+            return False
         self.taken.append((block.headers[b"host"], body, reply))
         if self.raised is not None:
             raise self.raised
+        return True
 
     def _handle(self, request: Request, reply: Reply) -> None:
         self.handled.append(request)
@@ -190,6 +194,15 @@ async def test_a_known_block_without_a_lane_goes_to_the_handler() -> None:
     (request,) = toll.handled
     assert (request.method, request.path, request.query) == ("GET", b"/b", b"c")
     assert (request.headers, request.body, request.peer) == ({b"host": b"x"}, b"", "192.0.2.1")
+
+
+async def test_a_request_that_its_lane_declines_goes_to_the_handler() -> None:
+    toll = Toll()
+    toll.is_declining = True
+    for _ in range(2):
+        toll.connection.data_received(POST)
+    assert toll.transport.sent == toll.parsed_answer * 2
+    assert [(request.path, request.body) for request in toll.handled] == [(b"/lane", b"abc")] * 2
 
 
 async def test_requests_behind_a_lane_wait_for_its_answer() -> None:
@@ -256,7 +269,7 @@ async def test_a_lane_that_fails_is_a_500_and_the_connection_goes_on() -> None:
 async def test_a_lane_that_fails_after_its_answer_gives_no_second_one() -> None:
     toll = Toll()
 
-    def answer_and_fail(_block: Block, _body: bytes, reply: LaneReply) -> None:
+    def answer_and_fail(_block: Block, _body: bytes, reply: LaneReply) -> bool:
         reply.reply_lines(204, ADDED)
         raise ZeroDivisionError
 

@@ -70,7 +70,7 @@ def json_array(parts: list[bytes]) -> bytes | list[bytes]:
 
     Below some size one more entry for the kernel costs more than the copy.
     """
-    if sum(map(len, parts)) < len(parts) * _JOIN_BELOW_BYTES:
+    if sum(map(len, parts)) <= len(parts) * _JOIN_BELOW_BYTES:
         return b"[" + b",".join(parts) + b"]"
     array = [b","] * (2 * len(parts) + 1)
     array[1::2] = parts

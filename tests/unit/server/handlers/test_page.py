@@ -1,5 +1,6 @@
 import pytest
 
+from millstream.server.handlers.page import json_array
 from tests.support.doors import open_door
 
 pytestmark = pytest.mark.anyio
@@ -46,3 +47,17 @@ async def test_the_end_of_a_closed_stream_has_a_tag_of_its_own() -> None:
         await door.ask("POST", A, stream_closed="true")
         answer = await door.ask("GET", A, if_none_match=tag)
         assert (answer.status, answer.headers["stream-closed"]) == (200, "true")
+
+
+@pytest.mark.parametrize("size", [1, 100, 5000])
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_an_array_is_the_same_joined_or_in_parts(size: int, count: int) -> None:
+    parts = [b'"%b"' % (b"x" * size)] * count
+    array = json_array(parts)
+    whole = array if isinstance(array, bytes) else b"".join(array)
+    assert whole == b"[" + b",".join(parts) + b"]"
+    if count and size > 4000:
+        assert isinstance(array, list), "large parts are not copied"
+        assert array[1] is parts[0]
+    else:
+        assert isinstance(array, bytes)

@@ -104,12 +104,14 @@ class Toll(Recorder):
         self.send(response)
 
 
-async def by_lane(door: Door, block: Block, body: bytes) -> Heard:
-    """Append to stream ``a`` by its lane."""
-    lane = door.app.lane("POST", A.encode())
+async def by_lane(door: Door, method: str, block: Block, body: bytes) -> Heard | None:
+    """Ask for stream ``a`` by the lane of a method; None if the lane declines."""
+    lane = door.app.lane(method, A.encode())
     assert lane is not None
     reply = Toll()
-    lane(block, body, reply)
+    if not lane(block, body, reply):
+        assert reply.response is None
+        return None
     async with asyncio.timeout(10):
         await reply.answered.wait()
     assert reply.response is not None
@@ -117,79 +119,141 @@ async def by_lane(door: Door, block: Block, body: bytes) -> Heard:
 
 
 @contextlib.asynccontextmanager
-async def twins(content_type: str) -> AsyncIterator[tuple[Door, Door]]:
-    """Open two applications with the same stream ``a``."""
+async def twins() -> AsyncIterator[tuple[Door, Door]]:
+    """Open two applications that nobody could tell apart."""
     async with open_door() as short, open_door() as long:
-        for door in (short, long):
-            await door.stream("a", content_type=content_type)
         yield short, long
 
 
+def block_of(fields: dict[str, str]) -> Block:
+    named = {name.replace("_", "-").encode(): value.encode() for name, value in fields.items()}
+    return Block({b"host": b"x", **named}, 0)
+
+
+async def compare(
+    doors: tuple[Door, Door], method: str, fields: dict[str, str], bodies: list[bytes]
+) -> list[int]:
+    """Send every body both ways and return the statuses, which are the same."""
+    short, long = doors
+    block, statuses = block_of(fields), []
+    for body in bodies:
+        known = await by_lane(short, method, block, body)
+        known = known or await short.ask(method, A, body, **fields)
+        parsed = await long.ask(method, A, body, **fields)
+        assert (known.status, known.headers) == (parsed.status, parsed.headers)
+        assert known.body == parsed.body
+        statuses.append(known.status)
+    assert (await short.ask("GET", A)).body == (await long.ask("GET", A)).body
+    return statuses
+
+
 @pytest.mark.parametrize(
-    "fields, bodies",
+    "fields, bodies, statuses",
     [
-        ({"content_type": "text/plain"}, [b"x", b"y", b""]),
-        ({"content_type": "TEXT/plain; charset=x"}, [b"x", b"y"]),
-        ({"content_type": "application/json"}, [b"1"]),
-        ({"content_type": "text/html"}, [b"x"]),
-        ({}, [b"", b"x"]),
-        ({"content_type": "text/plain", "stream_closed": "true"}, [b"x", b"y", b""]),
-        ({"stream_closed": "true"}, [b"", b"", b"x"]),
-        ({"content_type": "text/plain", **PRODUCER}, [b"x", b"x", b"y"]),
-        ({"content_type": "text/plain", **PRODUCER, "stream_closed": "true"}, [b"x", b"x"]),
-        ({**PRODUCER, "stream_closed": "true"}, [b"", b""]),
-        ({"content_type": "text/plain", **PRODUCER, "producer_seq": "7"}, [b"x"]),
-        ({"content_type": "text/plain", "producer_id": "p"}, [b"x", b""]),
-        ({"content_type": "text/plain", "stream_seq": "5"}, [b"x", b"y"]),
-        ({"content_type": "text/plain", "if_match": "*"}, [b"x", b"y"]),
-        ({"content_type": "text/plain", "if_match": f"{0:016d}_{0:016d}"}, [b"x", b"y"]),
-        ({"content_type": "text/plain", "if_match": "x"}, [b"x"]),
+        ({"content_type": "text/plain"}, [b"x", b"y", b""], [204, 204, 400]),
+        ({"content_type": "TEXT/plain; charset=x"}, [b"x"], [204]),
+        ({"content_type": "application/json"}, [b"1"], [409]),
+        ({}, [b"", b"x"], [400, 400]),
+        (
+            {"content_type": "text/plain", "stream_closed": "true"},
+            [b"x", b"y", b""],
+            [204, 409, 204],
+        ),
+        ({"stream_closed": "true"}, [b"", b"", b"x"], [204, 204, 400]),
+        ({"content_type": "text/plain", **PRODUCER}, [b"x", b"x", b"y"], [200, 204, 204]),
+        ({**PRODUCER, "stream_closed": "true"}, [b"", b""], [204, 204]),
+        ({"content_type": "text/plain", **PRODUCER, "producer_seq": "7"}, [b"x"], [409]),
+        ({"content_type": "text/plain", "producer_epoch": "1"}, [b"x", b""], [400, 400]),
+        ({"content_type": "text/plain", "stream_seq": "5"}, [b"x", b"y"], [204, 409]),
+        ({"content_type": "text/plain", "if_match": "*"}, [b"x", b"y"], [204, 204]),
+        (
+            {"content_type": "text/plain", "if_match": f"{0:016d}_{0:016d}"},
+            [b"x", b"y"],
+            [204, 412],
+        ),
+        ({"content_type": "text/plain", "if_match": "x"}, [b"x"], [400]),
     ],
 )
 async def test_the_lane_of_an_append_answers_as_the_append_does(
-    fields: dict[str, str], bodies: list[bytes]
+    fields: dict[str, str], bodies: list[bytes], statuses: list[int]
 ) -> None:
-    headers = {name.replace("_", "-").encode(): value.encode() for name, value in fields.items()}
-    block = Block({b"host": b"x", **headers}, 0)
-    async with twins("text/plain") as (short, long):
-        for body in bodies:
-            known, parsed = (
-                await by_lane(short, block, body),
-                await long.ask("POST", A, body, **fields),
-            )
-            assert (known.status, known.headers) == (parsed.status, parsed.headers)
-            assert known.body == parsed.body
-        assert (await short.ask("GET", A)).body == (await long.ask("GET", A)).body
+    async with twins() as doors:
+        for door in doors:
+            await door.stream("a", content_type="text/plain")
+        assert await compare(doors, "POST", fields, bodies) == statuses
 
 
 async def test_json_is_cut_and_judged_on_the_lane_as_elsewhere() -> None:
-    block = Block({b"content-type": b"application/json"}, 0)
-    async with twins("application/json") as (short, long):
-        for body in (b"1", b"[2, 3]", b"[]", b"{", b'{"a":1}', b'{"a":1}}', b'"\xff"', b" 4 "):
-            known = await by_lane(short, block, body)
-            parsed = await long.ask("POST", A, body, content_type="application/json")
-            assert (known.status, known.headers, known.body) == (
-                *(parsed.status, parsed.headers, parsed.body),
-            )
-        assert (await short.ask("GET", A)).body == b'[1,2,3,{"a":1},4]'
+    bodies = [b"1", b"[2, 3]", b"[]", b"{", b'{"a":1}', b'{"a":1}}', b'"\xff"', b" 4 "]
+    async with twins() as doors:
+        for door in doors:
+            await door.stream("a", content_type="application/json")
+        statuses = await compare(doors, "POST", {"content_type": "application/json"}, bodies)
+        assert statuses == [204, 204, 400, 400, 204, 400, 400, 204]
+        assert (await doors[0].ask("GET", A)).body == b'[1,2,3,{"a":1},4]'
 
 
-async def test_the_fields_of_a_block_are_read_once() -> None:
-    block = Block({b"content-type": b"text/plain"}, 0)
+@pytest.mark.parametrize(
+    "fields, bodies, statuses",
+    [
+        ({"content_type": "text/plain"}, [b"x", b"y"], [201, 200]),
+        ({}, [b"x"], [201]),
+        ({"content_type": "application/json", "stream_ttl": "60"}, [b"{", b"[1]"], [400, 201]),
+        ({"stream_closed": "true"}, [b"", b""], [201, 200]),
+        ({"stream_ttl": "x"}, [b""], [400]),
+        ({"stream_forked_from": "/v1/stream/none"}, [b""], [404]),
+    ],
+)
+async def test_the_lane_of_a_creation_answers_as_the_creation_does(
+    fields: dict[str, str], bodies: list[bytes], statuses: list[int]
+) -> None:
+    async with twins() as doors:
+        assert await compare(doors, "PUT", fields, bodies) == statuses
+
+
+@pytest.mark.parametrize(
+    "method, fields",
+    [
+        ("POST", {"content_type": "text/plain", **PRODUCER}),
+        ("PUT", {"stream_forked_from": A}),
+    ],
+)
+async def test_a_lane_declines_what_it_cannot_do_before_it_does_anything(
+    method: str, fields: dict[str, str]
+) -> None:
     async with open_door() as door:
-        await door.stream("a", content_type="text/plain")
-        await by_lane(door, block, b"x")
-        terms = block.terms
-        await by_lane(door, block, b"y")
-        assert block.terms is terms is not None
+        assert await by_lane(door, method, block_of(fields), b"x") is None
+        assert door.context.engine.writer.is_idle
+
+
+async def test_the_fields_of_a_block_are_read_once_for_each_method() -> None:
+    block = block_of({"content_type": "text/plain"})
+    async with open_door() as door:
+        await by_lane(door, "PUT", block, b"")
+        await by_lane(door, "POST", block, b"x")
+        appended, created = block.append_terms, block.create_terms
+        assert appended is not None
+        assert created is not None
+        await by_lane(door, "PUT", block, b"")
+        await by_lane(door, "POST", block, b"y")
+        assert block.append_terms is appended
+        assert block.create_terms is created
         assert (await door.ask("GET", A)).body == b"xy"
 
 
+async def test_a_public_url_is_what_clients_of_a_lane_are_told() -> None:
+    async with open_door(public_url="https://streams.example.com/") as door:
+        made = await by_lane(door, "PUT", block_of({}), b"")
+        assert made is not None
+        assert made.headers["location"] == "https://streams.example.com/v1/stream/a"
+
+
 async def test_a_lane_to_a_stream_that_is_gone_is_refused() -> None:
-    block = Block({b"content-type": b"text/plain"}, 0)
+    block = block_of({"content_type": "text/plain"})
     async with open_door() as door:
-        assert (await by_lane(door, block, b"x")).json["code"] == "stream_not_found"
-        await door.stream("a", content_type="text/plain")
-        assert (await by_lane(door, block, b"x")).status == 204
-        await door.ask("DELETE", A)
-        assert (await by_lane(door, block, b"x")).json["code"] == "stream_not_found"
+        for _ in range(2):
+            refused = await by_lane(door, "POST", block, b"x")
+            assert refused is not None
+            assert refused.json["code"] == "stream_not_found"
+            await by_lane(door, "PUT", block, b"x")
+            await door.ask("DELETE", A)
