@@ -212,7 +212,7 @@ class Intake:
         self._is_kept = is_kept = parser.should_keep_alive()
         # Asking for the version is dear; a request kept open without a word about it is 1.1.
         self._is_old = (
-            not is_kept or b"connection" in headers
+            not is_kept or b"connection" in headers or b"proxy-connection" in headers
         ) and parser.get_http_version() != "1.1"
         if self._is_old and parser.get_http_version() != "1.0":
             raise Refusal("bad_request", "only HTTP/1.1 and HTTP/1.0 are spoken here.")

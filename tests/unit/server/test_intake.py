@@ -128,6 +128,14 @@ def test_long_targets_are_refused_before_their_end(intake: Intake) -> None:
     assert refusal(intake, b"a" * 20) == "uri_too_long"
 
 
+@pytest.mark.parametrize("name", [b"Connection", b"Proxy-Connection"])
+def test_http_1_0_that_asks_to_be_kept_stays_http_1_0(
+    intake: Intake, taken: Taken, name: bytes
+) -> None:
+    intake.feed(b"GET /a HTTP/1.0\r\n" + name + b": keep-alive\r\n\r\n")
+    assert taken.old == [True]
+
+
 def test_http_1_0_needs_no_host_and_is_not_kept(intake: Intake, taken: Taken) -> None:
     intake.feed(b"GET /a HTTP/1.0\r\n\r\n")
     assert (taken.kept, taken.old) == ([False], [True])

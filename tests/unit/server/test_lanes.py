@@ -310,6 +310,26 @@ async def test_only_plain_requests_teach(line: bytes) -> None:
     assert toll.connection.edge.lanes.blocks == {}
 
 
+async def test_a_block_is_learned_from_its_own_request_and_not_from_the_next() -> None:
+    toll = Toll()
+    toll.connection.edge.lanes.blocks.clear()
+    toll.connection.data_received(GET + POST)
+    (block,) = toll.connection.edge.lanes.blocks.values()
+    assert (block.headers, block.body_bytes) == ({b"host": b"x"}, 0)
+
+
+async def test_a_block_that_ends_its_connection_in_words_of_a_proxy_is_not_learned() -> None:
+    toll = Toll()
+    edge = toll.connection.edge
+    edge.lanes.blocks.clear()
+    for _ in range(3):
+        connection, transport = Connection(edge), MemoryTransport()
+        connection.connection_made(transport)
+        connection.data_received(GET.replace(b"Host", b"Proxy-Connection: close\r\nHost"))
+        assert b"connection: close" in transport.sent
+    assert edge.lanes.blocks == {}
+
+
 async def test_no_lane_is_taken_while_the_client_does_not_read() -> None:
     toll = Toll()
     toll.connection.pause_writing()

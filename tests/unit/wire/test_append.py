@@ -3,7 +3,7 @@ import pytest
 from millstream.core.errors import Code, Refused
 from millstream.core.offsets import ZERO, Position
 from millstream.core.producers.judge import Claim
-from millstream.core.streams.commands import Added, Append, Duplicate, GrantEpoch, Granted
+from millstream.core.streams.commands import Added, Append, Duplicate, Granted, GrantEpoch
 from millstream.wire.append import (
     Terms,
     added_lines,

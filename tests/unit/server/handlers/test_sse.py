@@ -93,19 +93,39 @@ async def test_an_event_is_shared_only_with_readers_at_the_place_where_it_starts
     for order in itertools.permutations(range(4)):
         async with open_door() as door:
             await door.stream("a", content_type="text/plain")
-            replies = [follow(door) for _ in range(5)]
+            # The one who never stops is told first, so the others find what it was given.
+            steady, *replies = [follow(door) for _ in range(5)]
             for number, letter in enumerate((b"w", b"x", b"y", b"z")):
                 replies[number].tape.is_paused = True
                 await append(door, letter)
-            assert [messages(reply) for reply in replies] == [b"", b"w", b"wx", b"wxy", b"wxyz"]
+            assert [messages(reply) for reply in replies] == [b"", b"w", b"wx", b"wxy"]
             for number in order:
                 replies[number].tape.resume()
                 assert messages(replies[number]) == b"wxyz", order
             await append(door, b"!")
-            assert [messages(reply) for reply in replies] == [b"wxyz!"] * 5
-            assert len({id(reply.tape.written[-1]) for reply in replies}) == 1
-            for reply in replies:
+            everybody = (steady, *replies)
+            assert [messages(reply) for reply in everybody] == [b"wxyz!"] * 5
+            assert len({id(reply.tape.written[-1]) for reply in everybody}) == 1
+            for reply in everybody:
                 reply.tape.gone()
+
+
+async def test_an_event_that_the_stream_has_left_behind_is_given_to_nobody() -> None:
+    async with open_door() as door:
+        await door.stream("a", content_type="text/plain")
+        first, late = follow(door), follow(door)
+        late.tape.is_paused = True
+        await append(door, b"w")
+        assert messages(first) == b"w"
+        first.tape.is_paused = True
+        await append(door, b"x")
+        late.tape.resume()
+        assert messages(late) == b"wx"
+        assert b"".join(late.tape.written).count(b'"upToDate":true') == 2
+        first.tape.resume()
+        assert messages(first) == b"wx"
+        for reply in (first, late):
+            reply.tape.gone()
 
 
 async def test_bytes_are_announced_as_base64() -> None:
