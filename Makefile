@@ -21,7 +21,7 @@ CRASH_LONG := --crash-cycles 200 --crash-states 5000
 SIM_SHORT := --world-seeds 150
 SIM_LONG := --world-seeds 5000 --hypothesis-profile=long
 
-TEST_STEPS := lint types layers unit property tidy integration sim-short crash-short conformance
+TEST_STEPS := lint types layers unit property tidy integration sim-short crash-short conformance interop
 
 .PHONY: help
 help: ## list the verbs
@@ -122,6 +122,10 @@ crash: setup ## the long crash run: 200 kill cycles, 5000 power-loss states
 conformance: setup ## the official protocol suite against a fresh server (ARGS="--only REGEX")
 	@$(BIN)/python conformance/run.py $(ARGS)
 
+.PHONY: interop
+interop: setup ## the npm client against our server, our client against the Node reference server
+	@$(BIN)/pytest tests/interop
+
 .PHONY: bench
 bench: setup ## measure beside the peers, about 10 minutes (ARGS="--only W1,W4 --peers redis-always")
 	@$(BIN)/python -m bench.run $(ARGS)
@@ -129,6 +133,10 @@ bench: setup ## measure beside the peers, about 10 minutes (ARGS="--only W1,W4 -
 .PHONY: bench-quick
 bench-quick: setup ## the same in about 2 minutes, rougher
 	@$(BIN)/python -m bench.run --quick $(ARGS)
+
+.PHONY: bench-client
+bench-client: setup ## measure our client beside the official Python client (ARGS="--repeats 9")
+	@$(BIN)/python -m bench.client.run $(ARGS)
 
 .PHONY: lock
 lock: setup ## pin again after a change of dependencies, and export what setup installs
@@ -141,4 +149,5 @@ lock: setup ## pin again after a change of dependencies, and export what setup i
 clean: ## remove everything that the other verbs made, except ./data
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	rm -rf conformance/node_modules conformance/.node bench/node_modules bench/.peers bench/data
+	rm -rf tests/interop/node_modules
 	find src tests conformance -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -119,6 +119,11 @@ def of(samples: Iterable[Sample], workload: str, case: str, server: str) -> list
     return sorted(found, key=lambda sample: sample.turn)
 
 
+def notes(samples: Iterable[Sample]) -> str:
+    """Return what the samples have to say, each thing once."""
+    return "; ".join(dict.fromkeys(sample.note for sample in samples if sample.note))
+
+
 def rows(samples: Sequence[Sample]) -> list[Row]:
     """Compare ours with every peer, in every case and metric that both have."""
     found: list[Row] = []
@@ -162,7 +167,7 @@ def _compare(ours: Sequence[Sample], theirs: Sequence[Sample]) -> list[Row]:
                 repeats=len(turns),
                 generator_share_ours=median(s.generator_share for s in ours),
                 generator_share_theirs=median(s.generator_share for s in theirs),
-                note=theirs[0].note,
+                note=notes(theirs),
             )
         )
     return found

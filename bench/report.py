@@ -11,7 +11,19 @@ from typing import Final
 import msgspec
 
 from bench.checks import Check, checks
-from bench.figures import METRICS, OURS, PEERS, Row, Sample, cases, figure, of, ratio
+from bench.figures import (
+    METRICS,
+    OURS,
+    PEERS,
+    Row,
+    Sample,
+    cases,
+    figure,
+    notes,
+    of,
+    ratio,
+    rows,
+)
 from bench.plot import svg
 
 SHARE_MAX: Final = 0.9
@@ -43,17 +55,26 @@ NOTES: Final = """\
 * W1: node-file works off the appends to one stream one by one, under a lock; to show it at its
   best, Node is also measured on 64 streams.
 * W2: one JSON array a request for ours and Node; pipelined XADD for Redis; pipelined acked
-  publishes for NATS, which have no batch request here.
+  publishes for NATS, which have no batch request here. nats-always gets a quarter of the
+  connections: it syncs message by message, at the same rate, and all would take it seconds.
 * W3: redis-everysec and nats-always are left out, since reading does not depend on the sync. Node
-  builds each answer whole in memory; its 16 readers read a shorter stream.
+  builds each answer whole in memory; its 16 readers read a shorter stream. The other servers' 16
+  readers are measured for a second or two from the start of the stream, not to its end.
 * W4: an event is finished when it is acked and has reached every subscriber; only then the next one
   of its connection is sent. Followed by SSE, by XREAD BLOCK asked again after each reply, and by
   JetStream push consumers without acks. node-file is left out above 100 subscribers, where one
   event takes it seconds. Redis is left out of the stalled reader: it sends only what was asked for.
-* W5: Redis makes a stream with its first XADD, one request instead of two. Node and NATS make fewer
-  streams, because all would take minutes, and are left out of the restart.
+* W5: "create and append" is two requests a stream: PUT then POST for ours and Node, create then
+  publish for NATS. "Create with its first message" is one: PUT with a body; NATS has none. Redis
+  makes a stream with its first XADD, one request, and does the same in both cases. Each case makes
+  half of the streams. Node and NATS make fewer, because all would take minutes, and are left out of
+  the restart. node-file gets 2 connections: on more it answers some appends to new streams with
+  404, because it closes files that it is still writing to.
 * W6: redis-everysec and nats-default are left out, since an idle connection does not depend on the
-  sync.
+  sync. NATS takes 1,000 consumers a stream by default; here it is set to take more. node-file gets
+  2,000 subscribers: beside 10,000 idle ones it answers an append after 15 s.
+* Cost of growth: CPU of the server's own process. Snapshots are written by a child process at low
+  priority; what they took is told apart. Everywhere else child processes count.
 * Redis runs without snapshots and rewrites of its file, which would only cost it time.
 """
 
@@ -69,64 +90,86 @@ def number(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def write(
-    folder: Path,
-    rows: Sequence[Row],
-    samples: Sequence[Sample],
-    facts: Mapping[str, float],
-    title: str,
-    failures: Sequence[str] = (),
-) -> str:
-    """Write latest.json, checks.json, latest.svg and latest.md; return the Markdown.
+def line(cells: Sequence[str]) -> str:
+    """Return a line of a Markdown table."""
+    return "| " + " | ".join(cells) + " |"
 
-    `failures` tells which measurements of peers are missing, and why.
-    """
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run found: samples and single facts, what failed and why, and what it all took."""
+
+    title: str
+    samples: Sequence[Sample]
+    facts: Mapping[str, float] = {}
+    failures: Sequence[str] = ()
+    spent: Mapping[tuple[str, str], float] = {}
+    """Seconds by part of the run and server."""
+
+
+def write(folder: Path, found: Outcome) -> str:
+    """Write latest.json, checks.json, latest.svg and latest.md; return the Markdown."""
     folder.mkdir(parents=True, exist_ok=True)
-    held = checks(rows, samples, facts)
-    text = markdown(samples, held, facts, title)
-    if failures:
-        text += "\n## What failed\n\n" + "".join(f"* {line}\n" for line in failures)
-    (folder / "latest.json").write_bytes(_json(rows))
+    compared, held = rows(found.samples), promises(found)
+    text = markdown(found, held)
+    (folder / "latest.json").write_bytes(_json(compared))
     (folder / "checks.json").write_bytes(_json(held))
-    (folder / "latest.svg").write_text(svg(main_rows(rows), PEERS))
+    (folder / "latest.svg").write_text(svg(main_rows(compared), PEERS))
     (folder / "latest.md").write_text(text)
     return text
+
+
+def promises(found: Outcome) -> list[Check]:
+    """Hold every promise against what the run found."""
+    return checks(rows(found.samples), found.samples, found.facts)
 
 
 def _json(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 
-def main_rows(rows: Sequence[Row]) -> list[Row]:
+def main_rows(compared: Sequence[Row]) -> list[Row]:
     """Return the rows of the metric that each case is about."""
     found: list[Row] = []
-    for row in rows:
-        have = {r.metric for r in rows if (r.workload, r.case) == (row.workload, row.case)}
+    for row in compared:
+        have = {r.metric for r in compared if (r.workload, r.case) == (row.workload, row.case)}
         if row.metric == next((metric for metric in MAIN if metric in have), None):
             found.append(row)
     return found
 
 
-def markdown(
-    samples: Sequence[Sample], held: Sequence[Check], facts: Mapping[str, float], title: str
-) -> str:
+def markdown(found: Outcome, held: Sequence[Check]) -> str:
     """Return the whole report."""
-    parts = [f"# Measured side by side\n\n{title}\n"]
-    for workload in sorted({sample.workload for sample in samples}):
+    parts = [f"# Measured side by side\n\n{found.title}\n"]
+    for workload in sorted({sample.workload for sample in found.samples}):
         parts.append(f"## {workload}: {TITLES[workload]}\n")
-        parts.append(_table([s for s in samples if s.workload == workload]))
+        parts.append(_table([s for s in found.samples if s.workload == workload]))
     parts.append("## Promises\n\n" + _promises(held))
-    if facts:
-        lines = [f"* {name}: {number(value)}" for name, value in facts.items()]
+    if found.facts:
+        lines = [f"* {name}: {number(value)}" for name, value in found.facts.items()]
         parts.append("## Does the cost grow?\n\n" + "\n".join(lines) + "\n")
     parts.append("## How to read it\n\n" + NOTES)
+    if found.spent:
+        parts.append("## What the run took, in seconds\n\n" + _spent(found.spent))
+    if found.failures:
+        lines = [f"* {failure}" for failure in found.failures]
+        parts.append("## What failed\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
+
+
+def _spent(spent: Mapping[tuple[str, str], float]) -> str:
+    servers = [name for name in (OURS, *PEERS) if any(server == name for _, server in spent)]
+    head = ["part", *servers, "all"]
+    lines = [line(head), line(["---"] * len(head))]
+    for part in dict.fromkeys(part for part, _ in spent):
+        each = [spent.get((part, name), 0.0) for name in servers]
+        lines.append(line([part, *(f"{value:.1f}" for value in (*each, sum(each)))]))
+    return "\n".join(lines) + "\n"
 
 
 def _table(samples: Sequence[Sample]) -> str:
     metrics = [m for m in METRICS if any(m in sample.values for sample in samples)]
     head = ["case", "server", *metrics, "ours is better by", "generator"]
-    lines = [_line(head), _line(["---"] * len(head))]
+    lines = [line(head), line(["---"] * len(head))]
     for workload, case in cases(samples):
         ours = of(samples, workload, case, OURS)
         for server in (OURS, *PEERS):
@@ -134,14 +177,10 @@ def _table(samples: Sequence[Sample]) -> str:
             if found:
                 cells = [_cell(found, metric) for metric in metrics]
                 name = f"**{server}**" if server == OURS else server
-                name += f" ({found[0].note})" if found[0].note else ""
+                name += f" ({notes(found)})" if notes(found) else ""
                 better = "" if server == OURS or not ours else _better(ours, found)
-                lines.append(_line([case, name, *cells, better, _share(found)]))
+                lines.append(line([case, name, *cells, better, _share(found)]))
     return "\n".join(lines) + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _cell(samples: Sequence[Sample], metric: str) -> str:
@@ -170,9 +209,9 @@ def _share(samples: Sequence[Sample]) -> str:
 
 
 def _promises(held: Sequence[Check]) -> str:
-    lines = [_line(["promise", "limit", "measured", ""]), _line(["---"] * 4)]
+    lines = [line(["promise", "limit", "measured", ""]), line(["---"] * 4)]
     for check in held:
         value = number(check.measured) if check.measured is not None else ""
         word = f"**{check.verdict}**" if check.verdict == "missed" else check.verdict
-        lines.append(_line([check.promise, check.limit, value, word]))
+        lines.append(line([check.promise, check.limit, value, word]))
     return "\n".join(lines) + "\n"

@@ -1,6 +1,6 @@
 """Measure Millstream beside its peers: `python -m bench.run [--quick] [--only W1,W4] ...`.
 
-Writes bench/results/latest.json, .md and .svg, and prints the table.
+Writes bench/results/latest.json, .md and .svg and table.md, and prints the report.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from typing import Final
 import msgspec
 import uvloop
 
-from bench.figures import PEERS, rows
+from bench.figures import PEERS
 from bench.plan import QUICK, TINY, Plan
-from bench.report import write
+from bench.report import Outcome, write
+from bench.table import compact, put_into
 from bench.workloads.appends import w1, w2
 from bench.workloads.catchup import w3
 from bench.workloads.fanout import w4
@@ -31,6 +32,7 @@ from bench.workloads.run import Run
 from bench.workloads.streams import w5
 
 HERE: Final = Path(__file__).resolve().parent
+README: Final = HERE.parent / "README.md"
 WORKLOADS: Final[dict[str, Callable[[Run], Awaitable[None]]]] = {
     "W1": w1,
     "W2": w2,
@@ -65,10 +67,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--peers", type=lambda text: chosen(text, PEERS), default=list(PEERS),
         metavar="NAMES", help=f"these peers only, of {','.join(PEERS)}",
     )  # fmt: skip
+    parser.add_argument(
+        "--readme", action="store_true", help="put the short table into README.md (whole run only)"
+    )
     parser.add_argument("--repeats", type=int, help="how often each case is measured")
     parser.add_argument("--root", type=Path, default=HERE / "data", help="where data goes")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="where results go")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    is_whole = options.only == list(WORKLOADS) and options.peers == list(PEERS)
+    if options.readme and (options.quick or options.tiny or not is_whole):
+        parser.error("--readme goes with a whole run: no --quick, --tiny, --only or --peers")
+    return options
 
 
 def plan_of(options: argparse.Namespace) -> Plan:
@@ -98,8 +107,18 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="millstream-bench-", dir=options.root) as scratch:
         run = Run(plan, Path(scratch), options.peers)
         uvloop.run(measure(run, options.only))
-    title = f"{platform.machine()}, Python {platform.python_version()}, {plan.repeats} repeats"
-    print(write(options.results, rows(run.samples), run.samples, run.facts, title, run.failures))
+    found = Outcome(
+        title=f"{platform.machine()}, Python {platform.python_version()}, {plan.repeats} repeats",
+        samples=run.samples,
+        facts=run.facts,
+        failures=run.failures,
+        spent=run.spent,
+    )
+    print(write(options.results, found))
+    table = compact(found)
+    (options.results / "table.md").write_text(table)
+    if options.readme:
+        README.write_text(put_into(README.read_text(), table))
     return 0
 
 

@@ -71,25 +71,26 @@ def wheel_node() -> Node:
 
 
 @contextlib.contextmanager
-def install_lock() -> Iterator[None]:
+def install_lock(folder: Path) -> Iterator[None]:
     """Let one installer at a time touch the packages."""
-    with (HERE / "package.json").open() as held:
+    with (folder / "package.json").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
 
-def ensure_packages(node: Node) -> None:
-    """Install the locked packages unless exactly these are installed already."""
-    stamp = HERE / "node_modules" / ".installed"
-    wanted = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
-    with install_lock():
+def ensure_packages(node: Node, folder: Path = HERE) -> None:
+    """Install the locked packages of `folder` unless exactly these are installed already."""
+    stamp = folder / "node_modules" / ".installed"
+    wanted = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
+    with install_lock(folder):
         if stamp.exists() and stamp.read_text() == wanted:
             return
         # `npm ci` insists on lock entries for the optional binaries of every platform, which not
         # every registry carries; `install` takes versions and hashes from the lock all the same.
         command = [*node.npm, "install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"]
-        if subprocess.run(command, cwd=HERE, env=node_environment(node), check=False).returncode:
-            raise CouldNotRun("npm could not install the suite")
+        environment = node_environment(node)
+        if subprocess.run(command, cwd=folder, env=environment, check=False).returncode:
+            raise CouldNotRun(f"npm could not install what {folder.name}/package.json asks for")
         stamp.write_text(wanted)
 
 

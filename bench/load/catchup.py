@@ -1,4 +1,4 @@
-"""Readers that start at the beginning of a stream and read it all, as fast as they can."""
+"""Readers that start at the beginning of a stream and read it, as fast as they can."""
 
 from __future__ import annotations
 
@@ -19,18 +19,36 @@ class Caught(NamedTuple):
     span: Span
 
 
-async def run(dialect: Dialect, stream: str, readers: int, messages: int, pid: int) -> Caught:
-    """Let each of `readers` read the first `messages` of `stream`; measure until all are done."""
-    made = [dialect.reader(stream, number, messages) for number in range(readers)]
+class Wanted(NamedTuple):
+    """What each reader reads: the first `messages` of `stream`, or what it gets in `limit_s`."""
+
+    stream: str
+    messages: int
+    limit_s: float | None = None
+
+
+async def run(dialect: Dialect, wanted: Wanted, readers: int, pid: int) -> Caught:
+    """Let `readers` read at once; measure until all are done or the time is up."""
+    made = [dialect.reader(wanted.stream, n, wanted.messages) for n in range(readers)]
     await connect_all(dialect, made)
     try:
         before = instant(pid)
         for reader in made:
             reader.begin()
-        async with asyncio.timeout(READ_S):
-            await asyncio.gather(*(reader.done for reader in made))
+        ended, pending = await asyncio.wait(
+            [reader.done for reader in made],
+            timeout=wanted.limit_s or READ_S,
+            return_when=asyncio.FIRST_EXCEPTION,
+        )
         after = instant(pid)
+        received = sum(reader.received for reader in made)
+        for one in ended:
+            one.result()
+        if pending and wanted.limit_s is None:
+            raise TimeoutError(f"{len(pending)} readers were not done after {READ_S:g} s")
     finally:
         for reader in made:
-            reader.transport.abort()
-    return Caught(sum(reader.received for reader in made), span(before, after))
+            reader.done.cancel()
+            if hasattr(reader, "transport"):
+                reader.transport.abort()
+    return Caught(received, span(before, after))

@@ -104,6 +104,9 @@ class Dialect(Protocol):
         `number` is that of the connection which will carry them.
         """
 
+    def opening_whole(self, stream: str, message: bytes) -> Request | None:
+        """Return the one request that makes a stream with its first message, if there is one."""
+
     def appended(self) -> Feed:
         """Return a counter of append acknowledgements for one connection."""
 

@@ -106,6 +106,10 @@ class Http:
         put = Request(self._bytes("PUT", stream, b""), 1, 0)
         return (put, self.append(stream, (message,)))
 
+    def opening_whole(self, stream: str, message: bytes) -> Request:
+        """PUT with the message as the body."""
+        return Request(self._bytes("PUT", stream, message), 1, 1)
+
     def appended(self) -> Feed:
         """Count responses."""
         return Responses().feed

@@ -11,8 +11,11 @@ from bench.load.dialect import BadReply, Deliveries, Feed, Reader, Request, Subs
 from bench.load.payload import MARK, marks_in
 
 API: Final = "$JS.API."
+AT_ONCE: Final = 50
+"""Requests to the JetStream API that wait for their answers together."""
 BATCH: Final = 1000
 BUFFER_BYTES: Final = 1 << 20
+CONSUMERS_MAX: Final = 20_000
 CONNECT: Final = (
     b'CONNECT {"verbose":false,"pedantic":false,"headers":false,"no_responders":false,'
     b'"protocol":1,"echo":true}\r\n'
@@ -110,6 +113,9 @@ class Nats:
             Request(publish(stream, inbox, message), 1, 1, hello),
         )
 
+    def opening_whole(self, stream: str, message: bytes) -> None:
+        """A stream is made empty, always."""
+
     def appended(self) -> Feed:
         """Count publish acks."""
         return Acks().feed
@@ -125,12 +131,15 @@ class Nats:
 
     def settle(self, stream: str, subscribers: int) -> None:
         """Make a push consumer for each subscriber: in memory, unacked, from now on."""
+        asked: list[tuple[str, dict[str, Any]]] = []
+        for number in range(subscribers):
+            config = consumer_config(f"push{number}", "new")
+            config["deliver_subject"] = f"deliver.{number}"
+            body = {"stream_name": stream, "config": config}
+            asked.append((f"CONSUMER.CREATE.{stream}.push{number}", body))
         with Link(self.host, self.port) as link:
-            for number in range(subscribers):
-                config = consumer_config(f"push{number}", "new")
-                config["deliver_subject"] = f"deliver.{number}"
-                body = {"stream_name": stream, "config": config}
-                link.ask(f"CONSUMER.CREATE.{stream}.push{number}", body)
+            for at in range(0, subscribers, AT_ONCE):
+                link.ask_all(asked[at : at + AT_ONCE])
 
     def reader(self, stream: str, number: int, messages: int) -> Reader:
         """Read with a pull consumer of its own, a thousand messages at a time."""
@@ -155,8 +164,17 @@ def listen(subject: str) -> bytes:
 
 
 def stream_config(stream: str) -> dict[str, Any]:
-    """Return the set-up of a stream on disk; everything else is JetStream's default."""
-    return {"name": stream, "subjects": [stream], "storage": "file", "num_replicas": 1}
+    """Return the set-up of a stream on disk; everything else is JetStream's default.
+
+    But for one: by default a stream takes a thousand consumers, and W6 has ten thousand.
+    """
+    return {
+        "name": stream,
+        "subjects": [stream],
+        "storage": "file",
+        "num_replicas": 1,
+        "max_consumers": CONSUMERS_MAX,
+    }
 
 
 def consumer_config(name: str, start: str) -> dict[str, Any]:
@@ -194,17 +212,24 @@ class Link:
 
     def ask(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return its answer; raises BadReply for an error."""
-        self._socket.sendall(publish(API + verb, "api", json.dumps(body).encode()))
+        return self.ask_all([(verb, body)])[0]
+
+    def ask_all(self, asked: Sequence[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
+        """Send requests at once and return all answers; raises BadReply if one is an error."""
+        sent = (publish(API + verb, "api", json.dumps(body).encode()) for verb, body in asked)
+        self._socket.sendall(b"".join(sent))
         found: list[bytes] = []
-        while not found:
+        while len(found) < len(asked):
             data = self._socket.recv(1 << 16)
             if not data:
                 raise ConnectionError("the server closed the connection")
-            found, self._rest = frames(self._rest + data)
-        answer: dict[str, Any] = json.loads(found[0])
-        if "error" in answer:
-            raise BadReply(f"{verb}: {answer['error']}")
-        return answer
+            more, self._rest = frames(self._rest + data)
+            found += more
+        answers: list[dict[str, Any]] = [json.loads(text) for text in found]
+        for (verb, _), answer in zip(asked, answers, strict=True):
+            if "error" in answer:
+                raise BadReply(f"{verb}: {answer['error']}")
+        return answers
 
 
 class PushSubscriber(Subscriber):

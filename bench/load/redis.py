@@ -79,6 +79,10 @@ class Redis:
         del number
         return (self.append(stream, (message,)),)
 
+    def opening_whole(self, stream: str, message: bytes) -> Request:
+        """The same XADD."""
+        return self.append(stream, (message,))
+
     def appended(self) -> Feed:
         """Count ids."""
         return Replies().feed

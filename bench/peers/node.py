@@ -19,6 +19,7 @@ class NodeFile(Server):
     name = "node-file"
     fanout_patience = 2
     audience_max = 100
+    idle_max = 2_000
 
     def __init__(self, root: Path) -> None:
         """Use a directory under `root`."""
@@ -44,6 +45,7 @@ class NodeMemory(NodeFile):
     name = "node-memory"
     fanout_patience = 1
     audience_max = 1_000_000
+    idle_max = 1_000_000
 
     def _storage(self) -> list[str]:
         return []

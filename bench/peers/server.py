@@ -30,6 +30,8 @@ class Server(ABC):
     """How many times longer its fan-out is measured; more for a server of a few events a second."""
     audience_max = 1_000_000
     """Most subscribers it is measured with; beyond, a single event would take it seconds."""
+    idle_max = 1_000_000
+    """Most idle subscribers; beyond, appends beside them would take it seconds each."""
 
     def __init__(self, root: Path) -> None:
         """Use a free port, and a directory under `root`."""

@@ -8,6 +8,9 @@ from bench.load.payload import message
 from bench.peers.server import Server
 from bench.workloads.run import MIB, Run, append_values
 
+ONE_BY_ONE = ("nats-always",)
+"""Syncs every message of a stream on its own: four connections' batches take it seconds, at the
+rate of one's."""
 ONE_STREAM_EACH = ("redis-always", "redis-everysec", "nats-always", "nats-default")
 
 
@@ -50,17 +53,25 @@ async def w2(run: Run) -> None:
         for batch, size, connections in run.plan.batches:
             case = f"{batch} x {size} B, {connections} connections"
             for turn, name in run.turns(fleet):
+                width = max(1, connections // 4) if name in ONE_BY_ONE else connections
                 with run.measuring(fleet, name, "W2") as server:
-                    stream = f"batch-{len(run.samples)}"
-                    server.dialect.create(stream)
-                    request = [message(size)] * batch
-                    requests = [server.dialect.append(stream, request) for _ in range(connections)]
-                    done = await appends.run(server.dialect, requests, run.plan.pace, server.pid)
-                    values = append_values(done)
-                    values |= {
-                        "MB/s": done.messages * size / done.span.seconds / 1e6,
-                        "RSS MiB": server.rss_bytes / MIB,
-                    }
-                    server.dialect.drop(stream)
-                    share = done.span.generator_share
-                    run.add(Sample("W2", case, name, turn, values, share))
+                    run.add(await _batches(run, server, (case, turn), (batch, size), width))
+
+
+async def _batches(
+    run: Run, server: Server, at: tuple[str, int], batch: tuple[int, int], connections: int
+) -> Sample:
+    (case, turn), (count, size) = at, batch
+    stream = f"batch-{len(run.samples)}"
+    server.dialect.create(stream)
+    messages = [message(size)] * count
+    requests = [server.dialect.append(stream, messages) for _ in range(connections)]
+    done = await appends.run(server.dialect, requests, run.plan.pace, server.pid)
+    values = append_values(done) | {
+        "MB/s": done.messages * size / done.span.seconds / 1e6,
+        "RSS MiB": server.rss_bytes / MIB,
+    }
+    server.dialect.drop(stream)
+    plural = "connection" if connections == 1 else "connections"
+    note = f"{connections} {plural}" if server.name in ONE_BY_ONE else ""
+    return Sample("W2", case, server.name, turn, values, done.span.generator_share, note)

@@ -6,6 +6,7 @@ from typing import Final
 
 from bench.figures import Sample
 from bench.load import catchup
+from bench.load.catchup import Wanted
 from bench.peers.server import Server
 from bench.workloads.run import MIB, Run, fill
 
@@ -24,7 +25,7 @@ async def w3(run: Run) -> None:
     long, short = (n // SIZE // 1000 * 1000 for n in _sizes(run))
     with run.fleet(*LEFT_OUT) as fleet:
         for name in fleet.servers:
-            with run.measuring(fleet, name, "W3") as server:
+            with run.measuring(fleet, name, "W3 filling") as server:
                 for stream, count in ((STREAM, long), (SHORT, short)):
                     server.dialect.create(stream)
                     await fill(server, stream, SIZE, count)
@@ -32,8 +33,11 @@ async def w3(run: Run) -> None:
             for turn, name in run.turns(fleet):
                 is_short = readers > 1 and name in WHOLE
                 stream, count = (SHORT, short) if is_short else (STREAM, long)
+                # Sixteen times the stream would take seconds a turn; its rate does not need that.
+                limit_s = run.plan.catchup_s if readers > 1 and not is_short else None
+                wanted = Wanted(stream, count, limit_s)
                 with run.measuring(fleet, name, "W3") as server:
-                    values, share = await _read(server, stream, readers, count)
+                    values, share = await _read(server, wanted, readers)
                     note = f"reads {count * SIZE / MIB:.0f} MiB" if is_short else ""
                     plural = "reader" if readers == 1 else "readers"
                     case = f"{round(long * SIZE / MIB)} MiB, {readers} {plural}"
@@ -45,11 +49,9 @@ def _sizes(run: Run) -> tuple[int, int]:
     return max(least, run.plan.catchup_bytes), max(least, run.plan.catchup_short_bytes)
 
 
-async def _read(
-    server: Server, stream: str, readers: int, count: int
-) -> tuple[dict[str, float], float]:
+async def _read(server: Server, wanted: Wanted, readers: int) -> tuple[dict[str, float], float]:
     before = server.rss_bytes
-    done = await catchup.run(server.dialect, stream, readers, count, server.pid)
+    done = await catchup.run(server.dialect, wanted, readers, server.pid)
     after = server.rss_bytes
     megabytes = done.messages * SIZE / 1e6
     values = {

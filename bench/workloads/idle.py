@@ -28,7 +28,7 @@ async def w6(run: Run) -> None:
 async def _one(run: Run, server: Server) -> None:
     for stream in (IDLE, BUSY):
         server.dialect.create(stream)
-    size = run.plan.idle
+    size = min(run.plan.idle, server.idle_max)
     without = [await _appends(run, server) for _ in range(run.plan.repeats)]
     before = server.rss_bytes
     audience = Audience(server.dialect, IDLE, size)
@@ -44,15 +44,16 @@ async def _one(run: Run, server: Server) -> None:
     finally:
         audience.leave()
     usual = median(values["messages/s"] for values, _ in without)
-    case = f"{size:,} idle subscribers"
+    case = f"{run.plan.idle:,} idle subscribers"
+    note = f"{size:,} subscribers" if size < run.plan.idle else ""
     for turn, (values, share) in enumerate(zip(beside, shares, strict=True)):
         found = values | {
             "W1 kept": values["messages/s"] / usual if usual else 0.0,
             "KB/connection": max(0.0, each),
         }
-        run.add(Sample("W6", case, server.name, turn, found, share))
+        run.add(Sample("W6", case, server.name, turn, found, share, note))
 
 
 async def _appends(run: Run, server: Server) -> tuple[dict[str, float], float]:
-    done = await steady_appends(run, server, BUSY)
+    done = await steady_appends(run.plan.pace, server, BUSY)
     return append_values(done), done.span.generator_share

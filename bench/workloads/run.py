@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -13,6 +14,7 @@ from bench.load import appends
 from bench.load.appends import Appended
 from bench.load.dialect import BadReply
 from bench.load.payload import message
+from bench.load.window import Pace
 from bench.peers.fleet import Fleet
 from bench.peers.server import Server
 from bench.plan import Plan
@@ -30,6 +32,8 @@ class Run:
         self.samples: list[Sample] = []
         self.facts: dict[str, float] = {}
         self.failures: list[str] = []
+        self.spent: dict[tuple[str, str], float] = {}
+        """Seconds by part of the run and server: where the time of a run goes."""
         self._root = root
         self._fleets = 0
 
@@ -53,13 +57,28 @@ class Run:
         A peer that fails is told and left out of this measurement; ours must not fail.
         """
         try:
-            with fleet.awake(name) as server:
+            with self.timing(what, name), fleet.awake(name) as server:
                 yield server
         except (BadReply, OSError, RuntimeError) as error:
             if name == OURS:
                 raise
-            self.failures.append(f"{what}: {name} failed: {error!s:.200}")
-            print(self.failures[-1], file=sys.stderr)
+            self.fail(f"{what}: {name} failed: {error!s:.200}")
+
+    def fail(self, text: str) -> None:
+        """Tell, once, what could not be measured as it should have been; the report repeats it."""
+        if text not in self.failures:
+            self.failures.append(text)
+            print(text, file=sys.stderr)
+
+    @contextlib.contextmanager
+    def timing(self, part: str, name: str) -> Iterator[None]:
+        """Count the time of a block for a part of the run and a server."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - began
+            self.spent[part, name] = self.spent.get((part, name), 0.0) + seconds
 
     def turns(self, fleet: Fleet) -> Iterator[tuple[int, str]]:
         """Yield each turn with each server: all in turn 0, then all in turn 1, and so on."""
@@ -89,8 +108,8 @@ async def fill(server: Server, stream: str, size: int, count: int, batch: int = 
     await appends.work_off(dialect, dialect.appended, sequences, server.pid)
 
 
-async def steady_appends(run: Run, server: Server, stream: str) -> Appended:
+async def steady_appends(pace: Pace, server: Server, stream: str) -> Appended:
     """Measure W1's middle case, 100 B on 64 connections, on a stream that exists."""
     width = 64
     requests = [server.dialect.append(stream, (message(100),)) for _ in range(width)]
-    return await appends.run(server.dialect, requests, run.plan.pace, server.pid)
+    return await appends.run(server.dialect, requests, pace, server.pid)

@@ -7,7 +7,7 @@ import pytest
 from bench.checks import Check, checks
 from bench.figures import Sample, rows
 from bench.plot import HIGH, LOW, place, svg
-from bench.report import main_rows, number, write
+from bench.report import Outcome, main_rows, number, write
 
 CASE = "100 B, 64 connections"
 
@@ -30,7 +30,7 @@ def verdict(samples: list[Sample], promise: str, facts: dict[str, float] | None 
 
 def test_the_json_is_an_array_of_comparisons(tmp_path: Path) -> None:
     samples = run_of(2000)
-    write(tmp_path, rows(samples), samples, {}, "title")
+    write(tmp_path, Outcome(title="title", samples=samples))
     found = json.loads((tmp_path / "latest.json").read_text())
     first = found[0]
     assert first["workload"] == "W1"
@@ -42,7 +42,8 @@ def test_the_json_is_an_array_of_comparisons(tmp_path: Path) -> None:
 
 def test_the_table_has_both_servers_and_the_ratio(tmp_path: Path) -> None:
     samples = run_of(2000)
-    text = write(tmp_path, rows(samples), samples, {"append cost at 9": 1.1}, "title")
+    outcome = Outcome(title="title", samples=samples, facts={"append cost at 9": 1.1})
+    text = write(tmp_path, outcome)
     assert f"| {CASE} | **millstream** | 2,000 | 1.00 |  | 0.50 |" in text
     assert f"| {CASE} | redis-always | 1,000 | 1.00 | 2.00 x | 0.40 |" in text
     assert "append cost at 9: 1.10" in text
@@ -51,7 +52,45 @@ def test_the_table_has_both_servers_and_the_ratio(tmp_path: Path) -> None:
 
 def test_a_generator_that_may_be_the_limit_is_marked(tmp_path: Path) -> None:
     samples = run_of(2000, share=0.95)
-    assert "0.95 !" in write(tmp_path, rows(samples), samples, {}, "title")
+    assert "0.95 !" in write(tmp_path, Outcome(title="title", samples=samples))
+
+
+def test_the_report_tells_what_failed_and_what_each_part_took(tmp_path: Path) -> None:
+    spent = {("W1", "millstream"): 1.5, ("W1", "redis-always"): 2.0, ("W3", "redis-always"): 4.0}
+    outcome = Outcome(title="", samples=run_of(1), failures=["W5: it fell over"], spent=spent)
+    text = write(tmp_path, outcome)
+    assert "* W5: it fell over\n" in text
+    assert "| part | millstream | redis-always | all |" in text
+    assert "| W1 | 1.5 | 2.0 | 3.5 |" in text
+    assert "| W3 | 0.0 | 4.0 | 4.0 |" in text
+
+
+def test_every_note_of_a_row_is_shown_once(tmp_path: Path) -> None:
+    samples = [
+        Sample("W1", CASE, "millstream", 0, {"messages/s": 1.0}),
+        *(
+            Sample("W1", CASE, "node-file", turn, {"messages/s": 1.0}, note=note)
+            for turn, note in enumerate(("4 connections", "2 connections", "2 connections"))
+        ),
+    ]
+    text = write(tmp_path, Outcome(title="", samples=samples))
+    assert "| node-file (4 connections; 2 connections) |" in text
+
+
+@pytest.mark.parametrize(
+    "case, promise",
+    [
+        ("create and append", "W5 create and append (two requests a stream)"),
+        (
+            "create with its first message",
+            "W5 create with its first message (one request a stream)",
+        ),
+    ],
+)
+def test_both_ways_to_make_a_stream_are_held_against_w1(case: str, promise: str) -> None:
+    name = f"{case}, 64 connections"
+    samples = [*run_of(1000), Sample("W5", name, "millstream", 0, {"streams/s": 600.0})]
+    assert verdict(samples, promise).measured == 0.6
 
 
 def test_the_plot_is_well_formed_and_has_a_dot_for_each_main_row() -> None:
@@ -103,7 +142,11 @@ def test_a_stalled_reader_is_felt_when_the_usual_p99_is_above_the_worst_without_
 def test_growth_is_judged_by_the_ratio_and_not_by_the_figures_behind_it(
     cost: float, word: str
 ) -> None:
-    facts = {"append cost at 9: us, grown, turn 1": 44.0, "append cost at 9": cost}
+    facts = {
+        "append cost at 9: us, grown, turn 1": 44.0,
+        "append cost at 9": cost,
+        "append cost at 9: CPU s of its snapshots so far": 12.0,
+    }
     assert verdict(run_of(1), "append cost at 9", facts).verdict == word
 
 

@@ -6,7 +6,15 @@ from tests.support.tree import PACKAGE, ROOT, UNIT, imports, modules, name_of, p
 
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "common", "base", "impl", "misc"}
 # Where a process starts; the command loads its verbs by name, so they are entries too.
-ENTRIES = {"millstream", "millstream.__main__", "millstream.cli.main", "millstream.server.hosted"}
+ENTRIES = {
+    "millstream",
+    "millstream.__main__",
+    "millstream.cli.main",
+    "millstream.client",
+    "millstream.client.adapter",
+    "millstream.client.sync",
+    "millstream.server.hosted",
+}
 # Modules whose only test is a running server, each with its reason.
 UNIT_TEST_ELSEWHERE = {
     "__main__.py": "two lines; every integration test starts through it",
@@ -143,6 +151,7 @@ def test_tests_live_only_in_known_folders() -> None:
         "property",
         "tidy",
         "integration",
+        "interop",
         "crash",
         "conformance",
         "support",

@@ -88,10 +88,11 @@ def test_the_lock_files_name_only_the_public_registries() -> None:
     lock = (ROOT / "uv.lock").read_text()
     hosts = set(re.findall(r"https?://([^/\"]+)", lock))
     assert hosts == {"pypi.org", "files.pythonhosted.org"}
-    node = json.loads((ROOT / "conformance" / "package-lock.json").read_text())
-    assert [name for name, item in node["packages"].items() if "resolved" in item] == []
-    unpinned = [name for name, item in node["packages"].items() if name and "integrity" not in item]
-    assert unpinned == []
+    for folder in ("conformance", "bench", "tests/interop"):
+        packages = json.loads((ROOT / folder / "package-lock.json").read_text())["packages"]
+        assert [name for name, item in packages.items() if "resolved" in item] == []
+        unpinned = [name for name, item in packages.items() if name and "integrity" not in item]
+        assert unpinned == [], folder
 
 
 def test_the_package_and_the_project_file_agree_on_the_version() -> None:

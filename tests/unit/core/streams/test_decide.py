@@ -17,8 +17,8 @@ from millstream.core.streams.commands import (
     Append,
     DeleteStream,
     Duplicate,
-    GrantEpoch,
     Granted,
+    GrantEpoch,
 )
 from tests.support.machines import START_MS, TEXT, Mill, body, kinds
 

@@ -1,0 +1,1 @@
+"""Our client beside the official Python client, on the same server."""

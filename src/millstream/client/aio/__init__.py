@@ -1,0 +1,1 @@
+"""The asyncio driver of the client: sockets, timers and tasks around `millstream.client.core`."""

@@ -1,0 +1,1 @@
+"""The client's decisions without input and output: no clock, randomness, sockets or tasks."""
