@@ -31,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     )
     """W2: messages of a batch, message bytes, connections."""
     catchup_bytes: int = 256 * MIB
-    catchup_short_bytes: int = 8 * MIB
+    catchup_short_bytes: int = 4 * MIB
     """W3: what 16 readers read of a server that builds each answer whole in its memory."""
     catchup_s: float = 1.5
     """W3: how long 16 readers of the long stream are measured."""
@@ -51,7 +51,7 @@ QUICK = Plan(
     appends=((100, 1), (100, 64), (100, 256), (1024, 64)),
     batches=((100, 100, 16), (1000, 100, 4), (1000, 1024, 4)),
     catchup_bytes=64 * MIB,
-    catchup_short_bytes=4 * MIB,
+    catchup_short_bytes=2 * MIB,
     audiences=(1, 100, 1000),
     catchup_s=0.7,
     streams=20_004,

@@ -128,7 +128,7 @@ def test_an_interrupted_tail_exits_with_130(server: ServerProcess) -> None:
         command,
         stdout=subprocess.PIPE,
         env=environment(server),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - no other thread runs
     ) as tail:
         assert tail.stdout is not None
         assert tail.stdout.readline() == b"1\n"
