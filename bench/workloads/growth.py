@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from statistics import median
 from typing import Final
 
 from bench.peers.fleet import OURS, Fleet
 from bench.peers.server import Server
-from bench.procfs import children, cpu_us, process_us
-from bench.workloads.run import Run, fill, steady_appends
+from bench.procfs import cpu_us, process_us
+from bench.workloads.run import QUIET_S, Run, childless, fill, steady_appends
 
 BIG: Final = "big"
-QUIET_S: Final = 60.0
-POLL_S: Final = 0.02
 
 
 async def growth(run: Run) -> None:
@@ -66,13 +63,3 @@ async def _cost(run: Run, server: Server, stream: str, deadline: float) -> float
         run.fail(f"growth: a snapshot was still being written after {QUIET_S:g} s")
     done = await steady_appends(run.plan.growth_pace, server, stream)
     return done.span.process_us / max(1, done.messages)
-
-
-async def childless(pid: int, deadline: float) -> bool:
-    """Wait until a process has no children; tell whether that came true in time."""
-    # Nobody tells us when the child of another process ends.
-    while children(pid):
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(POLL_S)
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sys
 import time
@@ -18,8 +19,12 @@ from bench.load.window import Pace
 from bench.peers.fleet import Fleet
 from bench.peers.server import Server
 from bench.plan import Plan
+from bench.procfs import children
 
 MIB = 1 << 20
+QUIET_S = 60.0
+"""How long to wait for a server to have done what it does in the background."""
+_POLL_S = 0.02
 
 
 class Run:
@@ -113,3 +118,13 @@ async def steady_appends(pace: Pace, server: Server, stream: str) -> Appended:
     width = 64
     requests = [server.dialect.append(stream, (message(100),)) for _ in range(width)]
     return await appends.run(server.dialect, requests, pace, server.pid)
+
+
+async def childless(pid: int, deadline: float) -> bool:
+    """Wait until a process has no children; tell whether that came true in time."""
+    # Nobody tells us when the child of another process ends.
+    while children(pid):
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(_POLL_S)
+    return True

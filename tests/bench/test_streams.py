@@ -16,8 +16,7 @@ from bench.load.redis import Redis
 from bench.peers.server import Server
 from bench.plan import TINY, Plan
 from bench.workloads import streams
-from bench.workloads.growth import childless
-from bench.workloads.run import Run
+from bench.workloads.run import Run, childless
 from bench.workloads.streams import ONE_REQUEST, TWO_REQUESTS, requests
 
 
