@@ -11,7 +11,7 @@ from bench.load.payload import MARK, array, marks_in
 
 PREFIX: Final = "/v1/stream/"
 JSON: Final = {"Content-Type": "application/json"}
-BUFFER_BYTES: Final = 1 << 20
+BUFFER_BYTES: Final = 1 << 18
 CHUNKS_END: Final = b"0\r\n\r\n"
 
 

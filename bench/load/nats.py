@@ -14,7 +14,7 @@ API: Final = "$JS.API."
 AT_ONCE: Final = 50
 """Requests to the JetStream API that wait for their answers together."""
 BATCH: Final = 1000
-BUFFER_BYTES: Final = 1 << 20
+BUFFER_BYTES: Final = 1 << 18
 CONSUMERS_MAX: Final = 20_000
 CONNECT: Final = (
     b'CONNECT {"verbose":false,"pedantic":false,"headers":false,"no_responders":false,'
