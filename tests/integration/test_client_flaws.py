@@ -94,6 +94,22 @@ async def test_p2_sequences_go_on_behind_a_claim(stream: Stream) -> None:
     assert not any([(await delivery).is_duplicate for delivery in later])
 
 
+async def test_p2_a_second_life_is_not_taken_for_the_first_when_its_first_request_is_lost(
+    stream: Stream, shared_server: ServerProcess
+) -> None:
+    """One batch of an earlier life stands under the very stamp that the new life begins with."""
+    async with stream.producer("p", epoch=AUTO_CLAIM, **SINGLE) as producer:
+        await producer.append("first life")
+    # The first request of the new life only looks at the tail.
+    script = [None, Fault.CUT_BEFORE]
+    async with ScriptedProxy(shared_server.port, script) as proxy, Client(proxy.url) as client:
+        far = client.stream(name_of(stream), content_type=JSON)
+        async with far.producer("p", epoch=AUTO_CLAIM, **SINGLE) as producer:
+            report = await producer.append("second life")
+    assert (report.epoch, report.is_duplicate) == (1, False)
+    assert await held(stream) == ["first life", "second life"]
+
+
 async def test_p3_flush_raises_when_the_network_is_dead(
     stream: Stream, shared_server: ServerProcess
 ) -> None:

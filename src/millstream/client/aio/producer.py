@@ -25,7 +25,7 @@ from millstream.client.errors import (
     FencedError,
     ProducerClosed,
 )
-from millstream.client.producing_options import ProducerOptions
+from millstream.client.producing_options import AutoClaim, ProducerOptions
 from millstream.core import media
 
 # How many messages a loop of `send` may add before others on the event loop get a turn.
@@ -70,6 +70,7 @@ class Producer:
             raise BadOption("producer_id must be text without control characters")
         self._stream = stream
         self._sender = Sender(stream.url, producer_id)
+        self._is_guessing = isinstance(options.epoch, AutoClaim)
         self._session = Session(self._sender, options)
         self._state = State.OPEN
         self._pump = Pump(self._session, stream.calls, stream.url)
@@ -114,6 +115,12 @@ class Producer:
         return self._session.error
 
     async def __aenter__(self) -> Self:
+        # An epoch that is only our guess may have been the guess of an earlier life, too.
+        if self._is_guessing and self._session.is_fresh:
+            head = await self._stream.head()
+            # Only a tail that cannot have anything of ours in it tells what is not ours.
+            if self._session.is_fresh:
+                self._session.start_offset = head.offset
         await self._learn_type()
         return self
 

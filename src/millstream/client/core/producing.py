@@ -63,6 +63,7 @@ class Session:
     """All state of one producer: ``intake`` takes messages, ``outcomes`` has what became of them.
 
     ``error`` is why it stopped; a stopped session takes and sends nothing until it is restarted.
+    ``start_offset`` is the stream's tail before the first batch went out, if the driver knows it.
     """
 
     def __init__(self, sender: Sender, options: ProducerOptions) -> None:
@@ -81,6 +82,7 @@ class Session:
         self.intake = Intake(self._gatherer, self.outcomes, options)
         self.error: ClientError | None = None
         self.last_offset: str | None = None
+        self.start_offset: str | None = None
 
     @property
     def epoch(self) -> int | None:
@@ -91,6 +93,11 @@ class Session:
     def next_seq(self) -> int:
         """The sequence that the next new batch gets."""
         return self._window.next_seq
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing was ever appended, so that nothing can have been sent."""
+        return self._gatherer.number == 0
 
     @property
     def in_flight_count(self) -> int:
@@ -238,7 +245,8 @@ class Session:
 
     def _taken(self, batch: Batch, answer: Answer) -> None:
         self._window.land(batch)
-        if (batch.closes or self._epochs.is_guess) and is_foreign(batch, answer):
+        is_doubtful = batch.closes or self._epochs.is_guess
+        if is_doubtful and is_foreign(batch, answer, self.start_offset):
             self._taken_for_another(batch)
             return
         self._epochs.confirm()

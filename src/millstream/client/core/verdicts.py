@@ -29,17 +29,22 @@ def proves_new(error: ClientError) -> bool:
     return error.code in CONTENT_CODES
 
 
-def is_foreign(batch: Batch, answer: Answer) -> bool:
+def is_foreign(batch: Batch, answer: Answer, start_offset: str | None = None) -> bool:
     """Tell whether the server has taken the first batch of an epoch for somebody else's.
 
-    It has if it knew the batch at our first try, or knows later ones than we have sent. If a try
-    of ours was lost and it knows just this one, it is ours as far as anybody can tell.
+    It has if it knew the batch at our first try, or knows later ones than we have sent, or if the
+    batch it knows ended at or before ``start_offset``, the tail before we sent anything. If a try
+    of ours was lost and none of this tells, it is ours as far as anybody can know.
     """
     if answer.status != 204:
         return False
     if batch.closes:
         return not answer.is_closed
-    return not batch.is_lost or (answer.seq or 0) > batch.seq
+    if not batch.is_lost or (answer.seq or 0) > batch.seq:
+        return True
+    known = answer.next_offset
+    # Offsets sort as text; that is the protocol's promise.
+    return known is not None and start_offset is not None and known <= start_offset
 
 
 def uncertain(error: Error) -> Error:

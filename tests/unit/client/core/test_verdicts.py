@@ -76,3 +76,23 @@ def test_a_close_that_left_the_stream_open_was_somebody_elses_batch() -> None:
     assert is_foreign(batch, Answer(204, {}))
     assert not is_foreign(batch, Answer(204, {"stream-closed": "true"}))
     assert not is_foreign(batch, Answer(200, {})), "new messages were stored, so it is ours"
+
+
+@pytest.mark.parametrize(
+    "known, start, expected",
+    [
+        ("0005_0001", "0005_0001", True),
+        ("0004_0001", "0005_0001", True),
+        ("0005_0002", "0005_0001", False),
+        (None, "0005_0001", False),
+        ("0004_0001", None, False),
+    ],
+)
+def test_what_was_stored_before_we_sent_anything_is_not_ours(
+    known: str | None, start: str | None, expected: bool
+) -> None:
+    batch = Batch(1, 0.0)
+    batch.seq = 0
+    batch.is_lost = True
+    headers = {"producer-seq": "0"} | ({"stream-next-offset": known} if known else {})
+    assert is_foreign(batch, Answer(204, headers), start) is expected
