@@ -9,6 +9,7 @@ from millstream.core.machine import Bounds
 from millstream.core.offsets import START, Position
 from millstream.core.streams.commands import (
     Append,
+    AppendRecords,
     Body,
     CreateStream,
     DeleteStream,
@@ -101,6 +102,18 @@ class Pair:
     def post(self, command: Append, body: list[bytes] | None) -> m.Answer:
         expected = self.model.append(command, body, self.now)
         assert plain(self.subject.give(command)) == expected
+        if expected[0] == "duplicate":
+            self.check_original(command.path, expected)
+        self.read_all(command.path)
+        return expected
+
+    def post_records(self, command: AppendRecords, body: list[bytes]) -> m.Answer:
+        expected = self.model.append_records(command, body, self.now)
+        answer = self.subject.give(command)
+        assert plain(answer) == expected
+        if isinstance(answer, Refused) and answer.code is Code.VERSION_FENCED:
+            now = self.model.at_path[command.path].version
+            assert (answer.version, answer.version_given) == (now, command.version)
         if expected[0] == "duplicate":
             self.check_original(command.path, expected)
         self.read_all(command.path)
@@ -203,6 +216,7 @@ class Pair:
         sources = [s.source.stream_id for s in everything.values() if s.source is not None]
         for stream_id, stream in streams.by_id.items():
             assert stream.forks == sources.count(stream_id)
+            assert stream.version == everything[stream_id].version
             assert (stream.life is not Life.LIVE) == everything[stream_id].is_deleted
 
     def check_end(self) -> None:

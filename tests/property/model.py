@@ -9,7 +9,13 @@ from typing import NamedTuple, Optional
 
 from millstream.core.offsets import Position
 from millstream.core.producers.judge import Claim
-from millstream.core.streams.commands import Append, CreateStream, ForkRequest
+from millstream.core.streams.commands import (
+    EMPTY,
+    Append,
+    AppendRecords,
+    CreateStream,
+    ForkRequest,
+)
 
 Answer = tuple[object, ...]
 
@@ -39,6 +45,7 @@ class Stream:
     seq: bytes = b""
     producers: dict[str, tuple[int, dict[int, int]]] = field(default_factory=dict)
     is_deleted: bool = False
+    version: int = 0
 
     def time_at(self, index: int) -> int:
         return self.messages[index - 1].time_ms if index else 0
@@ -237,6 +244,28 @@ class Model:
             )
         self.close(stream, claim, now) if c.is_closing else None
         return ("added", stream.stream_id, stream.tail, c.is_closing, len(body))
+
+    def append_records(self, c: AppendRecords, body: list[bytes], now: int) -> Answer:
+        found = self.seek(c.path, now)
+        if found == "stream_gone":
+            return no(found)
+        if isinstance(found, str) and not body and not c.version:
+            return ("version", 0)
+        if isinstance(found, str):
+            if body and c.claim is not None and c.claim.seq:
+                return no("producer_gap", seq=0)
+            self.create(CreateStream(path=c.path, content_type="application/json"), [], None, now)
+        stream = self.at_path[c.path]
+        if essence(stream.kind) != "application/json":
+            return (*no("content_type_mismatch", stream)[:3], False, None, None)
+        if c.version is not None and c.version < stream.version:
+            return no("version_fenced")
+        answer: Answer = ("version", max(stream.version, c.version or 0))
+        if body:
+            answer = self.append(Append(c.path, stream.kind, EMPTY, claim=c.claim), body, now)
+        if answer[0] != "refused":
+            stream.version = max(stream.version, c.version or 0)
+        return answer
 
     def judge(self, stream: Stream, claim: Claim) -> Answer | None:
         known = stream.producers.get(claim.producer_id)

@@ -18,6 +18,7 @@ from millstream.core.streams.commands import (
     ForkPoint,
     ForkRequest,
     TouchStream,
+    VersionNow,
 )
 from millstream.engine import pages
 from millstream.engine.extents import pack_place
@@ -50,6 +51,8 @@ def plain(answer: object) -> Answer:
         case Duplicate():
             end, last = answer.end_index, answer.seq_last
             return ("duplicate", answer.stream_id, end, last, answer.is_closed)
+        case VersionNow():
+            return ("version", answer.version)
         case Done():
             return ("done",)
         case _:

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import time
+from array import array
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
@@ -13,12 +14,12 @@ import pytest
 from millstream.core import media
 from millstream.core.errors import Refused
 from millstream.core.offsets import parse_offset
-from millstream.core.streams.commands import Append, Body
+from millstream.core.streams.commands import Append, AppendRecords, Body
 from millstream.core.subscriptions import glob
 from millstream.core.subscriptions.commands import Grant
 from millstream.server.keys import Keys
 from millstream.server.ssrf import Guard
-from millstream.wire import append, create, fields, names, read, sse, subscriptions, wakes
+from millstream.wire import append, create, fields, names, read, records, sse, subscriptions, wakes
 from millstream.wire.bodies import json_body
 from millstream.wire.problem import render
 from tests.support.mutations import Mutator, seeds
@@ -148,6 +149,30 @@ def fuzz_json(data: bytes) -> None:
         assert is_deep or SURROGATE.search(data)
 
 
+def fuzz_records(data: bytes) -> None:
+    for whole in (data, b'{"records":' + data + b"}"):
+        command = records.parse_append("a", b"", {}, whole)
+        check_refusal(command)
+        if isinstance(command, AppendRecords):
+            again, found = strict_json(b"[" + command.body.data + b"]")
+            assert again, "what was taken is not JSON"
+            assert len(found) == command.body.count
+            assert sum(array("I", command.body.lengths)) <= len(whole)
+
+
+def fuzz_records_query(data: bytes) -> None:
+    wanted = records.parse_read(data)
+    check_refusal(wanted)
+    if not isinstance(wanted, Refused):
+        assert 1 <= wanted.limit <= records.LIMIT_MAX
+        assert 0 <= wanted.timeout_s <= records.TIMEOUT_S_MAX
+    for query in (data, b"version=" + data):
+        command = records.parse_append("a", query, {}, b"")
+        check_refusal(command)
+        if isinstance(command, AppendRecords) and command.version is not None:
+            assert 0 <= command.version <= fields.SAFE_INTEGER_MAX
+
+
 def read_events(raw: bytes) -> list[tuple[str, str]]:
     """An SSE client by the letter of the standard."""
     found, kind, lines = [], "", list[str]()
@@ -238,6 +263,8 @@ TARGETS: dict[Callable[[bytes], None], str] = {
     fuzz_headers_together: "headers",
     fuzz_etag: "etags",
     fuzz_json: "json",
+    fuzz_records: "json",
+    fuzz_records_query: "queries",
     fuzz_sse: "texts",
     fuzz_subscription: "subscriptions",
     fuzz_target: "targets",

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from millstream.core.errors import Refused
 from millstream.core.offsets import ZERO, Position
 from millstream.core.producers.judge import Claim
-from millstream.core.streams.commands import Append, ForkPoint, ForkRequest
+from millstream.core.streams.commands import Append, AppendRecords, Body, ForkPoint, ForkRequest
 from tests.property import model as m
 from tests.property.comparing import Pair, is_json, joined
 
@@ -186,6 +186,27 @@ class StreamsAgree(RuleBasedStateMachine):
         claim = Claim(name, epoch, seq)
         self.pair.post(Append(path, stream.kind, joined(body), is_closing, claim), body)
 
+    @rule(
+        data=st.data(),
+        body=st.lists(JSON_VALUES, max_size=3),
+        version=st.none() | st.integers(0, 4),
+        claim=st.none() | CLAIMS,
+        is_first=RARELY,
+    )
+    def append_records(
+        self,
+        data: st.DataObject,
+        body: list[bytes],
+        version: int | None,
+        claim: Claim | None,
+        is_first: bool,
+    ) -> None:
+        path = self.free(data) if is_first else self.taken(data)
+        messages = joined(body)
+        assert isinstance(messages, Body)
+        command = AppendRecords(path, messages, version, claim if body else None)
+        self.pair.post_records(command, body)
+
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         self.pair.delete(self.taken(data))
@@ -261,6 +282,21 @@ def test_a_batch_stored_before_the_close_is_still_recognised() -> None:
     pair.post(first, [b"1", b"2"])
     pair.post(Append("a", None, joined([]), is_closing=True), [])
     assert pair.post(first, [b"1", b"2"]) == ("duplicate", 1, 2, 0, True)
+
+
+@pytest.mark.parametrize("from_snapshot", [False, True])
+def test_a_version_bars_lower_ones_also_after_a_restart(from_snapshot: bool) -> None:
+    pair = Pair(PRODUCERS_MAX, 0, 1000)
+    two = Body(b"1,2", 2, b"\x01\0\0\0\x01\0\0\0")
+    assert pair.post_records(AppendRecords("a", two, 3), [b"1", b"2"])[0] == "added"
+    assert pair.post_records(AppendRecords("b", Body(b"", 0), 5), []) == ("version", 5)
+    pair.restart(from_snapshot=from_snapshot)
+    assert pair.post_records(AppendRecords("a", two, 2), [b"1", b"2"])[1] == "version_fenced"
+    assert pair.post_records(AppendRecords("b", Body(b"", 0), 4), [])[1] == "version_fenced"
+    assert pair.post_records(AppendRecords("a", two), [b"1", b"2"])[0] == "added"
+    pair.check_log()
+    pair.check_snapshot()
+    pair.check_kept()
 
 
 @pytest.mark.parametrize("how", ["append", "close", "read"])

@@ -9,7 +9,15 @@ import click
 
 from millstream.cli.failures import USAGE, Failure, server_extra
 from millstream.cli.output import emit
-from millstream.server.settings import Field, Loaded, SettingsError, fields, load
+from millstream.server.settings import (
+    NOT_SHOWN,
+    SECRETS,
+    Field,
+    Loaded,
+    SettingsError,
+    fields,
+    load,
+)
 
 # Variables of the client that look like settings of the server.
 CLIENT_VARIABLES: Final = frozenset({"MILLSTREAM_URL"})
@@ -93,6 +101,8 @@ def show(loaded: Loaded, *, as_json: bool) -> None:
         return
     for field in fields():
         value = getattr(loaded.settings, field.name)
+        if field.name in SECRETS and value is not None:
+            value = NOT_SHOWN
         emit({"setting": field.name, "value": value, "source": loaded.sources[field.name]})
 
 

@@ -76,6 +76,7 @@ class Code(enum.Enum):
         "The subscription exists with another set-up",
     )
     FENCED = ("fenced", 409, Remedy.STOP_FENCED, "A newer wake took over")
+    VERSION_FENCED = ("version_fenced", 409, Remedy.STOP_FENCED, "A higher version took over")
     ALREADY_CLAIMED = ("already_claimed", 409, Remedy.RETRY_LATER, "Another worker holds the claim")
     NO_PENDING_WORK = ("no_pending_work", 409, Remedy.RETRY_LATER, "There is nothing to claim")
     STREAM_GONE = ("stream_gone", 410, Remedy.GONE, "The stream is deleted; forks keep its data")
@@ -138,3 +139,5 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     holder: str | None = None
     generation: int | None = None
     retry_after_s: int | None = None
+    version: int | None = None
+    version_given: int | None = None

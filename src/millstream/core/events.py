@@ -108,6 +108,13 @@ class StreamRemoved(msgspec.Struct, frozen=True, array_like=True, tag=7):
     stream_id: int
 
 
+class VersionRaised(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """Who writes records under a version needs at least this one from here on."""
+
+    stream_id: int
+    version: int
+
+
 Event = (
     StreamCreated
     | Appended
@@ -116,6 +123,7 @@ Event = (
     | DeadlineMoved
     | StreamHidden
     | StreamRemoved
+    | VersionRaised
     | SubscriptionCreated
     | SubscriptionDeleted
     | LinksAdded

@@ -20,11 +20,13 @@ from millstream.core.events import (
     StreamCreated,
     StreamHidden,
     StreamRemoved,
+    VersionRaised,
 )
 from millstream.core.streams import apply as apply_stream
 from millstream.core.streams import decide
 from millstream.core.streams.commands import (
     Append,
+    AppendRecords,
     CreateStream,
     DeleteStream,
     ExpireStream,
@@ -34,6 +36,7 @@ from millstream.core.streams.commands import (
 )
 from millstream.core.streams.create import create
 from millstream.core.streams.decide import Draft
+from millstream.core.streams.records import append_records
 from millstream.core.streams.state import Streams
 from millstream.core.subscriptions import apply as apply_subscription
 from millstream.core.subscriptions import decide as decide_subscription
@@ -45,7 +48,13 @@ if TYPE_CHECKING:
 
 Command = StreamCommand | SubscriptionCommand
 _OtherCommand = (
-    CreateStream | GrantEpoch | DeleteStream | ExpireStream | TouchStream | SubscriptionCommand
+    CreateStream
+    | AppendRecords
+    | GrantEpoch
+    | DeleteStream
+    | ExpireStream
+    | TouchStream
+    | SubscriptionCommand
 )
 
 
@@ -115,6 +124,8 @@ class Machine:
                 apply_stream.hidden(self.streams, event)
             case StreamRemoved():
                 apply_stream.removed(self.streams, event)
+            case VersionRaised():
+                apply_stream.version_raised(self.streams, event)
             case _:
                 apply_subscription.apply(self.subscriptions, self.streams, event)
 
@@ -127,6 +138,11 @@ class Machine:
         match command:
             case CreateStream():
                 return create(self.streams, command, now_ms, self.bounds.streams_max)
+            case AppendRecords():
+                bounds = self.bounds
+                return append_records(
+                    self.streams, command, now_ms, bounds.streams_max, bounds.producers_max
+                )
             case GrantEpoch(path, producer_id):
                 producers_max = self.bounds.producers_max
                 return decide.grant(self.streams, path, producer_id, now_ms, producers_max)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from millstream.core.events import Event
     from millstream.core.machine import Command, Machine
     from millstream.engine.clock import Clock
-    from millstream.engine.pages import Page
+    from millstream.engine.pages import Message, Page, Plan
     from millstream.engine.tails import Tail
     from millstream.engine.views import Views
     from millstream.engine.writer import Bounds, Disk, Entry
@@ -150,6 +150,22 @@ class Engine:
 
         What does not check out on disk is never served: the answer is then a refusal.
         """
+        found = await self._planned(tail, index, bytes_max, count_max)
+        if isinstance(found, Refused):
+            return found
+        return pages.assemble(found, is_json=tail.is_json)
+
+    async def read_messages(
+        self, tail: Tail, index: int, bytes_max: int, count_max: int
+    ) -> list[Message] | Refused:
+        """Return the messages of the page behind ``index``, each with its own place in time."""
+        found = await self._planned(tail, index, bytes_max, count_max)
+        return found if isinstance(found, Refused) else pages.separate(found, tail)
+
+    async def _planned(
+        self, tail: Tail, index: int, bytes_max: int, count_max: int
+    ) -> Plan | Refused:
+        """Return the page behind ``index`` with all its bytes in memory."""
         found = pages.plan(tail, index, bytes_max, count_max)
         if not found.is_hot:
             self.cold_reads += 1
@@ -166,7 +182,7 @@ class Engine:
                     detail="the stored messages do not check out; the operator finds the place"
                     " in the server's log and with `millstream verify`",
                 )
-        return pages.assemble(found, is_json=tail.is_json)
+        return found
 
     async def stop(self, limit_s: float) -> None:
         """Take no more commands, finish those that were taken, and mark the log's end.

@@ -28,6 +28,14 @@ class Page(NamedTuple):
     end: int
 
 
+class Message(NamedTuple):
+    """One message: when it was committed, its running index (the position behind it), its bytes."""
+
+    time_ms: int
+    end: int
+    data: bytes
+
+
 class Piece(NamedTuple):
     """A part of one append: messages (start, stop], hot or still to be fetched."""
 
@@ -121,6 +129,29 @@ def assemble(found: Plan, *, is_json: bool) -> Page:
     """Cut the chosen messages out of their appends; every piece must have its chunk by now."""
     parts = [_cut(piece, is_json=is_json) for piece in found.pieces]
     return Page(parts, found.end)
+
+
+def separate(found: Plan, tail: Tail) -> list[Message]:
+    """Return the chosen messages one by one; every piece must have its chunk by now."""
+    gap = 1 if tail.is_json else 0
+    messages: list[Message] = []
+    for piece in found.pieces:
+        chunk = piece.chunk
+        assert chunk is not None
+        # The messages of one append were committed together.
+        time_ms = tail.time_at(piece.stop)
+        if isinstance(chunk, bytes):
+            messages.append(Message(time_ms, piece.stop, chunk))
+            continue
+        data, packed = chunk
+        lengths = array("I", packed)
+        skip = piece.start - piece.first
+        at = sum(lengths[:skip]) + skip * gap
+        for index in range(piece.start, piece.stop):
+            length = lengths[index - piece.first]
+            messages.append(Message(time_ms, index + 1, data[at : at + length]))
+            at += length + gap
+    return messages
 
 
 def fetch(found: Plan, read: Callable[[int, int, int], bytes]) -> Plan:

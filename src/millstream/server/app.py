@@ -6,10 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.core.errors import Code, Refused
-from millstream.server.context import Context, refuse
+from millstream.server.context import Context, other_method, refuse
 from millstream.server.handlers import listing, read, write
-from millstream.server.http import Response
+from millstream.server.handlers.records import RecordsDoor
 from millstream.wire.names import STREAM_ROOT, stream_name
+from millstream.wire.records import RECORDS_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,6 +42,7 @@ class App:
         """``control`` serves everything below ``__ds``; ``pages`` all fixed paths."""
         self._context = context
         self._control = control
+        self._records = RecordsDoor(context)
         self._pages = {
             ("GET", b"/v1/streams"): self._list,
             **pages,
@@ -51,14 +53,17 @@ class App:
         """Handle one request."""
         path = request.path
         if not path.startswith(STREAM_ROOT):
-            self._page(request, reply)
+            if path.startswith(RECORDS_ROOT):
+                self._records(request, reply)
+            else:
+                self._page(request, reply)
             return
         if path.startswith(_CONTROL) or path == _CONTROL[:-1]:
             self._control(request, reply)
             return
         handler = _METHODS.get(request.method)
         if handler is None:
-            reply.send(_other_method(request, _ALLOW))
+            reply.send(other_method(request, _ALLOW))
             return
         name = stream_name(path[_ROOT_LENGTH:])
         if isinstance(name, Refused):
@@ -80,22 +85,10 @@ class App:
         if handler is not None:
             handler(request, reply)
         elif request.path in self._paths:
-            reply.send(_other_method(request, b"GET, HEAD, OPTIONS"))
+            reply.send(other_method(request, b"GET, HEAD, OPTIONS"))
         else:
             text = request.path.decode("latin-1")
             reply.send(refuse(Refused(code=Code.ROUTE_NOT_FOUND, detail=f"no route at {text!r}")))
 
     def _list(self, request: Request, reply: Reply) -> None:
         listing.list_streams(self._context, request, reply)
-
-
-def _other_method(request: Request, allow: bytes) -> Response:
-    if request.method == "OPTIONS":
-        return Response(204, ((b"allow", allow),))
-    answer = refuse(
-        Refused(
-            code=Code.METHOD_NOT_ALLOWED,
-            detail=f"{request.method} does not apply here; {allow.decode()} do",
-        )
-    )
-    return Response(answer.status, (*answer.headers, (b"allow", allow)), answer.body)

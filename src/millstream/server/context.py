@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
+from millstream.core.errors import Code, Refused
 from millstream.server.http import Response
 from millstream.wire.problem import Rendered, render
 from millstream.wire.read import CURSOR_JITTER_MAX, next_cursor
@@ -12,8 +13,8 @@ from millstream.wire.read import CURSOR_JITTER_MAX, next_cursor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from millstream.core.errors import Refused
     from millstream.engine.engine import Engine
+    from millstream.server.http import Request
     from millstream.server.settings import Settings
 
 
@@ -40,3 +41,16 @@ def respond(rendered: Rendered) -> Response:
 def refuse(refused: Refused) -> Response:
     """Return a refusal as the edge's response."""
     return respond(render(refused))
+
+
+def other_method(request: Request, allow: bytes) -> Response:
+    """Return the answer to a method that a path does not take: which ones it does take."""
+    if request.method == "OPTIONS":
+        return Response(204, ((b"allow", allow),))
+    answer = refuse(
+        Refused(
+            code=Code.METHOD_NOT_ALLOWED,
+            detail=f"{request.method} does not apply here; {allow.decode()} do",
+        )
+    )
+    return Response(answer.status, (*answer.headers, (b"allow", allow)), answer.body)

@@ -12,6 +12,7 @@ ALLOWED_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 
 ALLOWED_HEADERS: Final = (
     "Content-Type",
+    "Auth",
     "Authorization",
     "If-Match",
     "If-None-Match",

@@ -27,6 +27,12 @@ ENVIRONMENT_PREFIX: Final = "MILLSTREAM_"
 CLIENT_VARIABLES: Final = frozenset(("MILLSTREAM_URL",))
 """Variables with the prefix that are for the client, not for the server."""
 
+SECRETS: Final = frozenset(("records_auth",))
+"""Settings that are never printed."""
+
+NOT_SHOWN: Final = "(not shown)"
+"""What is printed in place of a secret that is set."""
+
 _INT_MAX: Final = 2**53
 
 Count = Annotated[int, Meta(ge=1, le=_INT_MAX)]
@@ -53,6 +59,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="origins whose pages may use the server; * is every origin"),
     ] = ()
+    records_auth: Annotated[
+        str | None, Meta(description="secret that requests to /records must have in `auth`")
+    ] = None
     webhook_allow_private: Annotated[
         bool, Meta(description="let webhooks go to private and loopback addresses")
     ] = False
@@ -208,6 +217,8 @@ class Loaded(msgspec.Struct, frozen=True):
             source = self.sources[field.name]
             if value is None:
                 lines.append(f"# {field.name} is not set  # {source}")
+            elif field.name in SECRETS:
+                lines.append(f"# {field.name} is set and not shown  # {source}")
             else:
                 lines.append(f"{field.name} = {_toml(value)}  # {source}")
         return "\n".join(lines) + "\n"
@@ -347,6 +358,7 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
 
 def _example(field: Field, source: str) -> str:
     value = field.default if field.default not in (None, ()) else ["https://app.example.com"]
+    value = "a-long-random-text" if field.name in SECRETS else value
     if source.startswith("flag "):
         return field.flag if field.kind == "switch" else f"{field.flag} {_plain(value)}"
     if source.startswith(ENVIRONMENT_PREFIX):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from millstream.server.records_routes import RECORDS
 from millstream.server.routes import OPERATIONS, Answer, Body, Parameter, Route
 from millstream.server.subscription_routes import SUBSCRIPTIONS
 
@@ -169,5 +170,5 @@ STREAMS: Final[tuple[Route, ...]] = (
 )
 """Routes of the main door."""
 
-ALL_ROUTES: Final[tuple[Route, ...]] = (*STREAMS, *SUBSCRIPTIONS, *OPERATIONS)
+ALL_ROUTES: Final[tuple[Route, ...]] = (*STREAMS, *SUBSCRIPTIONS, *RECORDS, *OPERATIONS)
 """Every route, for the OpenAPI document and the documentation."""

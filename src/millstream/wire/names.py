@@ -81,7 +81,7 @@ def _is_percent_clean(raw: bytes) -> bool:
 
 def _broken_rule(name: str) -> str | None:
     if not name:
-        return "it is empty; put a name behind /v1/stream/"
+        return "it is empty; a name must follow the slash"
     segments = name.split("/")
     if any(segment in ("", ".", "..") for segment in segments):
         return "it must not have empty segments, '.' or '..'"

@@ -43,6 +43,11 @@ def document(refused: Refused) -> dict[str, object]:
         members["field"] = refused.field
     if refused.next_offset is not None:
         members["next_offset"] = refused.next_offset
+    if refused.version is not None:
+        # The members of the dialect that versions belong to; its clients look for them.
+        members["error"] = refused.detail
+        members["current_version"] = refused.version
+        members["provided_version"] = refused.version_given
     return members
 
 

@@ -34,6 +34,14 @@ def test_the_json_form_has_a_line_per_setting() -> None:
     assert len(found) == len(fields())
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_secret_is_printed_in_no_form(form: tuple[str, ...]) -> None:
+    out = ok("serve", "--records-auth", "open-sesame", "--print-config", *form)
+    assert "open-sesame" not in out
+    assert "records_auth" in out
+    assert "not shown" in out
+
+
 @pytest.mark.parametrize(
     "flags", [("--port", "70000"), ("--host", "0.0.0.0"), ("--config", "no-such-file.toml")]
 )

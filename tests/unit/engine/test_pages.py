@@ -10,7 +10,7 @@ from millstream.engine.forking import resolve
 from millstream.engine.opening import EngineOptions
 from millstream.storage.damage import DataDamaged
 from millstream.testing.files_memory import MemoryDisk
-from tests.support.engines import SMALL, opened
+from tests.support.engines import SMALL, StandingClock, opened
 from tests.support.machines import JSON, body
 from tests.support.reading import ALL, append, create, find, fork, read, text
 
@@ -50,6 +50,31 @@ class TestBothWays:
             assert await read(engine, "a", 2, ALL, 1) == ([b"333"], 3)
             assert await read(engine, "a", 1, ALL, 2) == ([b"22,333"], 3)
             assert await read(engine, "a", 3) == ([b"4444", b"5"], 5)
+
+    async def test_messages_come_one_by_one_each_with_its_own_index_and_time(
+        self, sizes: EngineOptions
+    ) -> None:
+        clock = StandingClock()
+        async with opened(MemoryDisk().files, clock, sizes=sizes) as directory:
+            engine = directory.engine
+            began = clock.value_ms
+            await create(engine, "a", content_type=JSON)
+            await append(engine, "a", b"1", b"[2,2]", b'"3,3"', content_type=JSON)
+            await fork(engine, "f", "a", 2)
+            for path in ("a", "f"):
+                clock.value_ms += 5
+                await append(engine, path, b"4", b"55", content_type=JSON)
+            every = {
+                "a": [(0, b"1"), (0, b"[2,2]"), (0, b'"3,3"'), (5, b"4"), (5, b"55")],
+                "f": [(0, b"1"), (0, b"[2,2]"), (10, b"4"), (10, b"55")],
+            }
+            for path, rows in every.items():
+                wanted = [(began + t, i, data) for i, (t, data) in enumerate(rows, 1)]
+                tail = find(engine, path)
+                for index in range(len(wanted) + 1):
+                    for count in (1, 2, 3, ALL):
+                        found = await engine.read_messages(tail, index, ALL, count)
+                        assert found == wanted[index : index + count]
 
     async def test_forks_read_through_their_sources(self, sizes: EngineOptions) -> None:
         async with opened(MemoryDisk().files, sizes=sizes) as directory:

@@ -7,12 +7,12 @@ import pytest
 
 from millstream.core.machine import Bounds, Machine
 from millstream.core.producers.judge import Claim
-from millstream.core.streams.commands import Append, Duplicate
+from millstream.core.streams.commands import Append, AppendRecords, Duplicate
 from millstream.engine.extents import pack_place
 from millstream.engine.snapshotting import dump, load
 from millstream.engine.views import Views
 from millstream.format.events import decode_event
-from tests.support.machines import TEXT, Mill, body
+from tests.support.machines import JSON, TEXT, Mill, body
 
 
 def views_of(mill: Mill) -> Views:
@@ -39,6 +39,7 @@ def busy() -> Mill:
         mill.append("a", *[b"m"] * (1 + turn % 4), claim=Claim(f"p{turn % 2}", 1, turn // 2))
     mill.do(Append("f", TEXT, body(b"end"), True, Claim("q", 0, 0), "seq-7"))
     mill.touch("a")
+    mill.do(AppendRecords("r", body(b"1", b"2", glue=b","), version=9))
     return mill
 
 
@@ -51,6 +52,16 @@ def test_every_stream_comes_back_as_it_was() -> None:
     machine, _ = round_trip(mill.machine, views_of(mill))
     assert machine.streams == mill.machine.streams
     assert machine.streams.next_id == mill.machine.streams.next_id
+
+
+def test_a_version_comes_back_and_one_from_before_versions_is_zero() -> None:
+    mill = busy()
+    machine, _ = round_trip(mill.machine, views_of(mill))
+    assert machine.streams.by_path["r"].version == 9
+    fields = msgspec.to_builtins(mill.stream("r"), builtin_types=(bytes,))
+    assert fields[-1] == 9
+    old = msgspec.convert(fields[:-1], type(mill.stream("r")))
+    assert (old.version, old.content_type) == (0, JSON)
 
 
 def test_paths_lead_where_they_led() -> None:

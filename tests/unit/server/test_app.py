@@ -11,6 +11,7 @@ async def test_streams_pages_and_control_have_their_own_ways() -> None:
         assert (await door.ask("HEAD", "/healthz")).status == 200
         assert (await door.ask("GET", "/v1/stream/a")).status == 404
         assert (await door.ask("GET", "/v1/streams")).json["streams"] == []
+        assert (await door.ask("GET", "/records/a?offset=-")).json == {"records": []}
         for path in ("/v1/stream/__ds", "/v1/stream/__ds/x"):
             assert (await door.ask("GET", path)).status == 299
         assert door.asked == ["/v1/stream/__ds", "/v1/stream/__ds/x"]
@@ -23,7 +24,7 @@ async def test_an_unknown_path_is_404() -> None:
         assert (answer.status, answer.json["code"]) == (404, "route_not_found")
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/v1/streams", "/v1/stream/a"])
+@pytest.mark.parametrize("path", ["/healthz", "/v1/streams", "/v1/stream/a", "/records/a"])
 async def test_another_method_is_405_and_options_says_which_would_do(path: str) -> None:
     async with open_door() as door:
         answer = await door.ask("PATCH", path)
@@ -59,6 +60,7 @@ async def test_other_methods_have_no_lane(method: str) -> None:
     [
         *(b"/", b"/healthz", b"/v1/streams", b"/v1/stream", b"/v1/stream/", b"/v1/stream/a//b"),
         *(b"/v1/stream/__ds", b"/v1/stream/__ds/x", b"/v1/stream/a/../b", b"/v1/stream/a/"),
+        *(b"/records/", b"/records/a"),
     ],
 )
 async def test_no_lane_leads_where_no_stream_can_be(path: bytes) -> None:

@@ -1,7 +1,8 @@
 import pytest
 
 from millstream.core.errors import Code, Refused
-from millstream.server.context import refuse, respond
+from millstream.server.context import other_method, refuse, respond
+from millstream.server.http import Request
 from millstream.wire.problem import Rendered
 from millstream.wire.read import CURSOR_EPOCH_MS, CURSOR_INTERVAL_MS, CURSOR_JITTER_MAX
 from tests.support.doors import open_door
@@ -23,3 +24,10 @@ def test_what_was_rendered_becomes_the_edges_response() -> None:
     response = respond(Rendered(204, [(b"a", b"b")], b"c"))
     assert (response.status, response.headers, response.body) == (204, [(b"a", b"b")], b"c")
     assert refuse(Refused(code=Code.STREAM_GONE, detail="d")).status == 410
+
+
+def test_another_method_is_told_which_ones_would_do() -> None:
+    refused = other_method(Request("PATCH", b"/x", {}), b"GET")
+    assert (refused.status, dict(refused.headers)[b"allow"]) == (405, b"GET")
+    options = other_method(Request("OPTIONS", b"/x", {}), b"GET")
+    assert (options.status, options.headers) == (204, ((b"allow", b"GET"),))

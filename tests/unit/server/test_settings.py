@@ -106,6 +106,20 @@ def test_the_printed_configuration_is_toml_and_loads_to_the_same(tmp_path: Path)
     assert load(path).settings == loaded.settings
 
 
+def test_a_secret_is_never_printed() -> None:
+    loaded = load(environ={"MILLSTREAM_RECORDS_AUTH": "open-sesame"})
+    assert loaded.settings.records_auth == "open-sesame"
+    text = loaded.render()
+    assert "open-sesame" not in text
+    assert "# records_auth is set and not shown  # MILLSTREAM_RECORDS_AUTH" in text
+
+
+def test_an_empty_secret_is_refused_rather_than_taken_for_none() -> None:
+    with pytest.raises(SettingsError, match="MILLSTREAM_RECORDS_AUTH=a-long-random-text"):
+        load(environ={"MILLSTREAM_RECORDS_AUTH": ""})
+    assert load().settings.records_auth is None
+
+
 def test_every_setting_has_help_a_variable_and_a_flag() -> None:
     table = {field.name: field for field in fields()}
     assert all(field.help for field in table.values())

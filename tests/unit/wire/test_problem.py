@@ -36,9 +36,17 @@ def test_the_protocols_headers_say_the_same_as_the_document() -> None:
     assert headers[b"retry-after"] == b"7"
 
 
+def test_a_version_that_is_over_comes_with_both_versions() -> None:
+    refusal = Refused(code=Code.VERSION_FENCED, detail="d", version=5, version_given=0)
+    document = msgspec.json.decode(render(refusal).body)
+    assert (document["current_version"], document["provided_version"]) == (5, 0)
+    assert document["error"] == "d"
+
+
 def test_what_is_not_known_is_left_out() -> None:
     answer = render(Refused(code=Code.STREAM_NOT_FOUND, detail="d"))
     assert [name for name, _ in answer.headers] == [b"content-type", b"cache-control"]
+    assert not {"error", "current_version"} & set(msgspec.json.decode(answer.body))
     assert "field" not in msgspec.json.decode(answer.body)
 
 

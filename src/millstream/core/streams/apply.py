@@ -13,6 +13,7 @@ from millstream.core.events import (
     StreamCreated,
     StreamHidden,
     StreamRemoved,
+    VersionRaised,
 )
 from millstream.core.producers.judge import Claim, advance
 from millstream.core.streams.state import Life, Stream, deadline_of
@@ -107,6 +108,13 @@ def removed(state: Streams, event: StreamRemoved) -> None:
         source = state.by_id.get(stream.fork.source_id)
         if source is not None:
             source.forks -= 1
+
+
+def version_raised(state: Streams, event: VersionRaised) -> None:
+    """Let nothing below the version in any more."""
+    stream = state.by_id[event.stream_id]
+    require(event.version > stream.version, "I-38", "a version only rises")
+    stream.version = event.version
 
 
 def settle(state: Streams) -> None:

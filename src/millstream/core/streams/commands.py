@@ -78,6 +78,18 @@ class GrantEpoch(msgspec.Struct, frozen=True):
     producer_id: str
 
 
+class AppendRecords(msgspec.Struct, frozen=True):
+    """Add JSON values to a stream, which is made if it is missing, and raise its version.
+
+    Without values it only raises the version, or asks for it.
+    """
+
+    path: str
+    body: Body
+    version: int | None = None
+    claim: Claim | None = None
+
+
 class DeleteStream(msgspec.Struct, frozen=True):
     """Remove the stream at a path."""
 
@@ -100,7 +112,9 @@ class TouchStream(msgspec.Struct, frozen=True):
     at_ms: int = 0
 
 
-StreamCommand = CreateStream | Append | GrantEpoch | DeleteStream | ExpireStream | TouchStream
+StreamCommand = (
+    CreateStream | Append | AppendRecords | GrantEpoch | DeleteStream | ExpireStream | TouchStream
+)
 
 
 class Created(msgspec.Struct, frozen=True):
@@ -138,6 +152,12 @@ class Granted(msgspec.Struct, frozen=True):
 
     epoch: int
     tail: Position
+
+
+class VersionNow(msgspec.Struct, frozen=True):
+    """The version that records need, 0 if none was ever set."""
+
+    version: int
 
 
 class Done(msgspec.Struct, frozen=True):

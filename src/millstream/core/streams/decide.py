@@ -74,8 +74,8 @@ def find(state: Streams, path: str, now_ms: int) -> Stream | Refused:
     return stream
 
 
-def missing(state: Streams, path: str, answer: Refused) -> Draft:
-    """Return the refusal of a path that holds no stream; one that expired goes with it.
+def missing(state: Streams, path: str, answer: object) -> Draft:
+    """Return the answer for a path that holds no stream; one that expired goes with it.
 
     Its end must be durable before anybody is told (I-29): the deadline that a restart would take
     is later than the exact one, and would bring the stream back.
@@ -336,6 +336,7 @@ __all__ = [
     "expire",
     "find",
     "grant",
+    "missing",
     "refused",
     "removal",
     "touch",

@@ -47,6 +47,8 @@ class Stream(msgspec.Struct, array_like=True):
     forks: int = 0
     life: Life = Life.LIVE
     producers: dict[str, Producer] | None = None
+    version: int = 0
+    """Records that come with a lower version are refused."""
 
     @property
     def tail(self) -> Position:

@@ -21,6 +21,7 @@ from millstream.core.events import (
     StreamCreated,
     StreamHidden,
     StreamRemoved,
+    VersionRaised,
 )
 from millstream.core.offsets import ZERO, Position
 from millstream.core.streams.decide import Draft
@@ -40,7 +41,7 @@ from millstream.core.subscriptions.wakes import announce_delay_ms
 if TYPE_CHECKING:
     from millstream.core.streams.state import Stream, Streams
 
-_INDIFFERENT = (ProducerMoved, StreamClosed, DeadlineMoved)
+_INDIFFERENT = (ProducerMoved, StreamClosed, DeadlineMoved, VersionRaised)
 
 
 class WakeEvent(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from millstream.core.events import (
     StreamCreated,
     StreamHidden,
     StreamRemoved,
+    VersionRaised,
 )
 from millstream.core.machine import Bounds, Machine
 from millstream.core.producers.judge import Claim, Producer
@@ -43,6 +44,14 @@ def test_an_append_moves_tail_bytes_sequence_and_producer_together() -> None:
 
 def test_a_stream_without_producers_does_not_pay_for_a_map() -> None:
     assert one(after(created(1, "a"), Appended(1, 0, 1, 200))).producers is None
+
+
+def test_a_version_rises_and_changes_nothing_else() -> None:
+    plain = one(after(created(1, "a"), Appended(1, 0, 1, 200)))
+    raised = one(after(created(1, "a"), Appended(1, 0, 1, 200), VersionRaised(1, 7)))
+    assert (plain.version, raised.version) == (0, 7)
+    raised.version = 0
+    assert raised == plain
 
 
 def test_a_closure_remembers_who_closed() -> None:
@@ -102,6 +111,9 @@ BROKEN: list[tuple[str, list[Event]]] = [
     ("I-08", [created(1, "a"), created(2, "a")]),
     ("I-09", [created(1, "a"), StreamClosed(1, 200), Appended(1, 0, 1, 200)]),
     ("I-10", [created(1, "a"), StreamHidden(1, is_expired=False)]),
+    ("I-38", [created(1, "a"), VersionRaised(1, 0)]),
+    ("I-38", [created(1, "a"), VersionRaised(1, 5), VersionRaised(1, 5)]),
+    ("I-38", [created(1, "a"), VersionRaised(1, 5), VersionRaised(1, 4)]),
     ("I-10", [created(1, "a"), created(2, "f", Fork(1, "a", 0, 0, 0, 0)), StreamRemoved(1)]),
 ]
 
